@@ -1,0 +1,422 @@
+"""The correction/corruption channel: every rate of a 2x2 table of before/after outcomes.
+
+A table is an int64 tensor ``[..., 2, 2]`` indexed ``[before, after]`` by correctness (0 wrong, 1 right): ``n00`` wrong
+and wrong, ``n01`` corrected, ``n10`` corrupted, ``n11`` right and right. ``n0 = n00 + n01`` samples were wrong before,
+``n1 = n10 + n11`` right, ``N = n0 + n1``. Leading dimensions are slices, epochs, whatever the caller has.
+
+The theory is "Correction and Corruption: A Two-Rate View of Error Flow in LLM Protocols" (arXiv 2604.18245).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyweave_torch.functional._checks import (
+    Counts,
+    as_counts,
+    check_binary,
+    check_open_unit,
+    check_outcome_dtype,
+    check_range,
+    check_same_length,
+    is_integer,
+    rate_dtype,
+)
+from polyweave_torch.functional.intervals import ConfidenceInterval, jeffreys_interval, normal_quantile, wilson_interval
+
+
+class ChannelEstimate(NamedTuple):
+    """The rates of a channel; every tensor has the table's leading shape ``[...]``."""
+
+    counts: Tensor
+    """int64 ``[..., 2, 2]``, the table itself, ``[before, after]``."""
+    n0: Tensor
+    """int64, samples that were wrong before."""
+    n1: Tensor
+    """int64, samples that were right before."""
+    total: Tensor
+    """int64, all samples."""
+    p0: Tensor
+    """Accuracy before, n1 / N."""
+    p1: Tensor
+    """Accuracy after, (n01 + n11) / N."""
+    c: Tensor
+    """Correction rate: of the samples wrong before, the share right after (smoothed)."""
+    gamma: Tensor
+    """Corruption rate: of the samples right before, the share wrong after (smoothed)."""
+    delta: Tensor
+    """p1 - p0 = (n01 - n10) / N, never smoothed."""
+    predicted_delta: Tensor
+    """(1 - p0)·c - p0·gamma, which is delta when smoothing is 0."""
+    break_even_correction: Tensor
+    """p0 / (1 - p0)·gamma, the correction rate below which the step costs accuracy; inf at p0 = 1."""
+    smoothing: float
+    """Pseudo-count added to both outcomes of each group."""
+
+
+class ChannelIntervals(NamedTuple):
+    """Confidence intervals of a channel's raw rates."""
+
+    c: ConfidenceInterval
+    """Of n01 / n0."""
+    gamma: ConfidenceInterval
+    """Of n10 / n1."""
+    delta: ConfidenceInterval
+    """Of (n01 - n10) / N."""
+    level: float
+    """Confidence level of each."""
+
+
+class FlipRates(NamedTuple):
+    """Shares of samples whose correctness flipped. The same words have several denominators in the wild; ours here."""
+
+    negative_flip_rate: Tensor
+    """n10 / N: right before and wrong after, of all samples."""
+    positive_flip_rate: Tensor
+    """n01 / N: wrong before and right after, of all samples."""
+    negative_flip_impact: Tensor
+    """n10 / (n00 + n10): of the errors after, the share that is new."""
+    positive_flip_impact: Tensor
+    """n01 / (n01 + n11): of the right answers after, the share that is new."""
+    backward_trust: Tensor
+    """n11 / n1: of the samples right before, the share that stayed right (1 - gamma)."""
+    churn: Tensor
+    """(n01 + n10) / N: of all samples, the share whose correctness changed."""
+
+
+class AnswerChurn(NamedTuple):
+    """Changes of the answer itself, each a share of all N samples."""
+
+    churn: Tensor
+    """Answers that differ."""
+    wrong_to_other_wrong: Tensor
+    """Wrong before and differently wrong after: churn that no accuracy shows."""
+    accuracy_churn: Tensor
+    """Correctness that changed, (n01 + n10) / N."""
+
+
+class ChannelOrbit(NamedTuple):
+    """Accuracy under repeated application of one channel."""
+
+    accuracy: Tensor
+    """``[steps + 1, ...]``, from p0 on."""
+    fixed_point: Tensor
+    """c / (c + gamma), where the accuracy settles; NaN where nothing ever changes."""
+
+
+def channel_counts(
+    before: Tensor | Sequence[Any],
+    after: Tensor | Sequence[Any],
+    *,
+    slice_index: Tensor | Sequence[int] | None = None,
+    num_slices: int | None = None,
+    mask: Tensor | Sequence[bool] | None = None,
+) -> Tensor:
+    r"""Count the transitions of correctness between two runs over the same samples.
+
+    .. math:: n_{ij} = \#\{k : \mathrm{before}_k = i,\ \mathrm{after}_k = j\}
+
+    Args:
+        before: ``[N]`` whether each sample was right before (bool, or 0 and 1).
+        after: ``[N]`` whether the same sample was right after.
+        slice_index: ``[N]`` int, the slice of each sample.
+        num_slices: number of slices S; by default the largest index plus one.
+        mask: ``[N]`` bool, False leaves a sample out.
+
+    Returns:
+        int64 ``[2, 2]`` indexed ``[before, after]``, or ``[S, 2, 2]`` with ``slice_index``.
+
+    Raises:
+        ValueError: where lengths differ, an outcome is not binary or a slice index is out of range.
+
+    Example:
+        >>> channel_counts([True, True, False, False], [True, False, True, True])
+        tensor([[0, 2],
+                [1, 1]])
+    """
+    before, after = torch.as_tensor(before), torch.as_tensor(after)
+    slices = None if slice_index is None else torch.as_tensor(slice_index, device=before.device)
+    keep = None if mask is None else torch.as_tensor(mask, device=before.device)
+    check_transitions(before, after, slices, keep)
+    check_binary(before, name="before")
+    check_binary(after, name="after")
+    if slices is None:
+        if num_slices is not None:
+            raise ValueError(f"num_slices={num_slices} came without slice_index; pass the slice of each sample")
+        return count_transitions(before, after, None, 1, keep)[0]
+    if num_slices is None:
+        num_slices = int(slices.max()) + 1 if slices.numel() else 0
+    check_range(slices, num_slices, name="slice_index", what="num_slices")
+    return count_transitions(before, after, slices, num_slices, keep)
+
+
+def check_transitions(before: Tensor, after: Tensor, slice_index: Tensor | None, mask: Tensor | None) -> None:
+    """Check shapes and dtypes of a batch of outcomes. Reads no value."""
+    if before.dim() != 1:
+        raise ValueError(f"before must have one outcome a sample, shape [N], but came with shape {list(before.shape)}")
+    check_same_length(len(before), after, name="before", other_name="after")
+    check_outcome_dtype(before, name="before")
+    check_outcome_dtype(after, name="after")
+    if slice_index is not None:
+        check_same_length(len(before), slice_index, name="before", other_name="slice_index")
+        if not is_integer(slice_index) and slice_index.numel():
+            raise TypeError(f"slice_index must be integers, but came as {slice_index.dtype}")
+    if mask is not None:
+        check_same_length(len(before), mask, name="before", other_name="mask")
+        if mask.dtype != torch.bool:
+            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
+
+
+def count_transitions(
+    before: Tensor, after: Tensor, slice_index: Tensor | None, num_slices: int, mask: Tensor | None
+) -> Tensor:
+    """Count checked outcomes into int64 ``[num_slices, 2, 2]``, on the device, without waiting for it."""
+    code = before.to(torch.bool).to(torch.uint8) * 2 + after.to(torch.bool).to(torch.uint8)
+    cell = code.to(torch.int64) if slice_index is None else slice_index.to(torch.int64) * 4 + code
+    one = torch.ones_like(cell) if mask is None else mask.to(torch.int64)
+    cells = torch.zeros(num_slices * 4, dtype=torch.int64, device=before.device).scatter_add(0, cell, one)
+    return cells.view(num_slices, 2, 2)
+
+
+def estimate_channel(counts: Counts, *, smoothing: float = 0.5) -> ChannelEstimate:
+    r"""Estimate correction and corruption rates from a table of transitions.
+
+    .. math:: c = \frac{n_{01} + s}{n_0 + 2s}, \qquad \gamma = \frac{n_{10} + s}{n_1 + 2s}
+
+    With the default ``s = 0.5`` these are the posterior means under Jeffreys' prior; ``s = 0`` gives the raw rates,
+    NaN where the group is empty, for which (1 - p0)·c - p0·gamma equals p1 - p0 exactly.
+
+    Args:
+        counts: integers ``[..., 2, 2]`` by ``[before, after]``.
+        smoothing: the pseudo-count s, at least 0.
+
+    Returns:
+        :class:`ChannelEstimate`, each field of shape ``[...]``, float64 (float32 on MPS) on the counts' device.
+
+    Raises:
+        TypeError: where the counts are not integers.
+        ValueError: where they are negative or do not end in ``[2, 2]``, or smoothing is negative.
+
+    Example:
+        >>> channel = estimate_channel([[49, 32], [114, 305]], smoothing=0)
+        >>> round(float(channel.c), 4), round(float(channel.gamma), 4), round(float(channel.delta), 4)
+        (0.3951, 0.2721, -0.164)
+    """
+    table = as_counts(counts)
+    if not 0.0 <= smoothing < math.inf:
+        raise ValueError(f"smoothing must be a finite number of at least 0, but is {smoothing}")
+    (n00, n01), (n10, n11) = _cells(table)
+    n0, n1 = n00 + n01, n10 + n11
+    total = n0 + n1
+    dtype = rate_dtype(table.device)
+    p0 = n1.to(dtype) / total
+    c = (n01 + smoothing).to(dtype) / (n0 + 2 * smoothing).to(dtype)
+    gamma = (n10 + smoothing).to(dtype) / (n1 + 2 * smoothing).to(dtype)
+    return ChannelEstimate(
+        counts=table,
+        n0=n0,
+        n1=n1,
+        total=total,
+        p0=p0,
+        p1=(n01 + n11).to(dtype) / total,
+        c=c,
+        gamma=gamma,
+        delta=(n01 - n10).to(dtype) / total,
+        predicted_delta=expected_gain(p0, c, gamma),
+        break_even_correction=break_even(p0, gamma),
+        smoothing=smoothing,
+    )
+
+
+def expected_gain(p0: Tensor, c: Tensor, gamma: Tensor) -> Tensor:
+    """(1 - p0)·c - p0·gamma, where a term of weight 0 is 0 even if its rate is undefined."""
+    return weighted(1 - p0, c) - weighted(p0, gamma)
+
+
+def break_even(p0: Tensor, gamma: Tensor) -> Tensor:
+    """p0 / (1 - p0)·gamma: inf at p0 = 1 whatever gamma is, 0 at p0 = 0."""
+    return torch.where(p0 == 1, torch.inf, weighted(p0 / (1 - p0), gamma))
+
+
+def weighted(weight: Tensor, value: Tensor) -> Tensor:
+    """``weight * value``, 0 where the weight is 0."""
+    return torch.where(weight == 0, 0.0, weight * value)
+
+
+def channel_intervals(
+    counts: Counts, *, level: float = 0.95, method: Literal["wilson", "jeffreys"] = "wilson"
+) -> ChannelIntervals:
+    r"""Confidence intervals of the raw correction rate, corruption rate and accuracy difference.
+
+    c = n01/n0 and gamma = n10/n1 are proportions of their groups: Wilson score or Jeffreys intervals. The difference
+    has the variance of a paired difference,
+
+    .. math:: \mathrm{se}(\Delta) = \frac{1}{N}\sqrt{n_{01} + n_{10} - \frac{(n_{01} - n_{10})^2}{N}}
+
+    and the interval delta ± z·se cut to [-1, 1]. For small tables prefer
+    :func:`~polyweave_torch.functional.paired_difference_interval`.
+
+    Args:
+        counts: integers ``[..., 2, 2]``.
+        level: confidence level.
+        method: interval of c and gamma.
+
+    Returns:
+        :class:`ChannelIntervals`; where a group is empty its Wilson interval is [0, 1] and Jeffreys' that of the prior;
+        without any sample delta's is [-1, 1].
+
+    Example:
+        >>> c = channel_intervals([[49, 32], [114, 305]]).c
+        >>> round(float(c.low), 4), round(float(c.high), 4)
+        (0.2957, 0.5039)
+    """
+    check_open_unit(level, name="level")
+    table = as_counts(counts)
+    (n00, n01), (n10, n11) = _cells(table)
+    n0, n1 = n00 + n01, n10 + n11
+    if method == "wilson":
+        c, gamma = (ConfidenceInterval(*wilson_interval(k, n, level=level)[1:3]) for k, n in ((n01, n0), (n10, n1)))
+    elif method == "jeffreys":
+        c, gamma = (jeffreys_interval(k, n, level=level) for k, n in ((n01, n0), (n10, n1)))
+    else:
+        raise ValueError(f'method must be "wilson" or "jeffreys", but is {method!r}')
+    return ChannelIntervals(c=c, gamma=gamma, delta=delta_interval(table, level=level), level=level)
+
+
+def delta_interval(table: Tensor, *, level: float) -> ConfidenceInterval:
+    """delta ± z·se for checked counts, cut to [-1, 1]; [-1, 1] where there is no sample."""
+    n01, n10, total = table[..., 0, 1], table[..., 1, 0], table.sum((-2, -1))
+    dtype = rate_dtype(table.device)
+    difference, n = (n01 - n10).to(dtype), total.to(dtype)
+    half = normal_quantile(level) * torch.sqrt(((n01 + n10).to(dtype) - difference**2 / n).clamp(min=0)) / n
+    low = torch.where(total == 0, -1.0, difference / n - half).clamp(-1, 1)
+    high = torch.where(total == 0, 1.0, difference / n + half).clamp(-1, 1)
+    return ConfidenceInterval(low, high)
+
+
+def flip_rates(counts: Counts) -> FlipRates:
+    """Negative and positive flips, their impacts, backward trust and churn of a table of transitions.
+
+    Negative flips are what a deployed model's users notice (Yan et al., "Positive-Congruent Training", CVPR 2021);
+    backward trust compatibility is Srivastava et al., KDD 2020. Each field's docstring in :class:`FlipRates` states its
+    denominator.
+
+    Args:
+        counts: integers ``[..., 2, 2]`` by ``[before, after]``.
+
+    Returns:
+        :class:`FlipRates`, each field ``[...]``, NaN where its denominator is 0.
+
+    Example:
+        >>> rates = flip_rates([[1, 1], [1, 1]])
+        >>> float(rates.negative_flip_rate), float(rates.negative_flip_impact)
+        (0.25, 0.5)
+    """
+    table = as_counts(counts)
+    (n00, n01), (n10, n11) = _cells(table)
+    total, dtype = table.sum((-2, -1)), rate_dtype(table.device)
+    return FlipRates(
+        negative_flip_rate=n10.to(dtype) / total,
+        positive_flip_rate=n01.to(dtype) / total,
+        negative_flip_impact=n10.to(dtype) / (n00 + n10),
+        positive_flip_impact=n01.to(dtype) / (n01 + n11),
+        backward_trust=n11.to(dtype) / (n10 + n11),
+        churn=(n01 + n10).to(dtype) / total,
+    )
+
+
+def answer_churn(
+    before: Tensor | Sequence[Any], after: Tensor | Sequence[Any], target: Tensor | Sequence[Any]
+) -> AnswerChurn:
+    """How many answers changed, and how many wrong ones became differently wrong.
+
+    Accuracy churn sees only answers that crossed the line between right and wrong; a model that is wrong in a new way
+    is a change too ("Accuracy is Not All You Need", arXiv 2407.09141).
+
+    Args:
+        before: ``[N]`` predicted classes before.
+        after: ``[N]`` predicted classes after.
+        target: ``[N]`` right classes.
+
+    Returns:
+        :class:`AnswerChurn` of 0-d tensors, each a share of the N samples; NaN for N = 0.
+
+    Example:
+        >>> churn = answer_churn([2, 1, 0, 2], [1, 3, 0, 3], [3, 3, 0, 2])
+        >>> float(churn.churn), float(churn.wrong_to_other_wrong), float(churn.accuracy_churn)
+        (0.75, 0.25, 0.5)
+    """
+    before, after, target = torch.as_tensor(before), torch.as_tensor(after), torch.as_tensor(target)
+    if before.dim() != 1:
+        raise ValueError(f"before must have one answer a sample, shape [N], but came with shape {list(before.shape)}")
+    check_same_length(len(before), after, name="before", other_name="after")
+    check_same_length(len(before), target, name="before", other_name="target")
+    changed, was_right, is_right = before != after, before == target, after == target
+    shares = (changed, changed & ~was_right & ~is_right, was_right != is_right)
+    dtype = rate_dtype(before.device)
+    return AnswerChurn(*(share.sum().to(dtype) / len(before) for share in shares))
+
+
+def predict_post_accuracy(p0: float | Tensor, channel: ChannelEstimate) -> Tensor:
+    r"""Accuracy after the step on a population whose accuracy before it is p0.
+
+    .. math:: p_1 = p_0 + (1 - p_0)\,c - p_0\,\gamma
+
+    Args:
+        p0: accuracy before, in [0, 1], broadcast against the channel.
+        channel: an estimate.
+
+    Returns:
+        Accuracy after; a term of weight 0 counts as 0.
+
+    Example:
+        >>> channel = estimate_channel([[49, 32], [114, 305]], smoothing=0)
+        >>> round(float(predict_post_accuracy(0.5, channel)), 4)
+        0.5615
+    """
+    accuracy = as_accuracy(p0, like=channel.c, name="p0")
+    return accuracy + expected_gain(accuracy, channel.c, channel.gamma)
+
+
+def iterate_channel(p0: float | Tensor, channel: ChannelEstimate, steps: int) -> ChannelOrbit:
+    r"""Accuracy when the same step is applied again and again.
+
+    .. math:: p_t = p^* + (1 - c - \gamma)^t (p_0 - p^*), \qquad p^* = \frac{c}{c + \gamma}
+
+    Args:
+        p0: accuracy at the start, in [0, 1], broadcast against the channel.
+        channel: an estimate.
+        steps: how often the step is applied, at least 0.
+
+    Returns:
+        :class:`ChannelOrbit`. Where c + gamma = 0 the accuracy stays p0 and the fixed point is NaN.
+
+    Example:
+        >>> orbit = iterate_channel(0.838, estimate_channel([[49, 32], [114, 305]], smoothing=0), steps=2)
+        >>> [round(float(p), 4) for p in orbit.accuracy], round(float(orbit.fixed_point), 4)
+        ([0.838, 0.674, 0.6194], 0.5922)
+    """
+    if steps < 0:
+        raise ValueError(f"steps must be at least 0, but is {steps}")
+    moved = channel.c + channel.gamma
+    start = as_accuracy(p0, like=channel.c, name="p0")
+    start, moved = torch.broadcast_tensors(start, moved)  # type: ignore[no-untyped-call]
+    fixed_point = torch.where(moved == 0, torch.nan, channel.c / moved)
+    power = torch.arange(steps + 1, device=moved.device).view(-1, *[1] * moved.dim())
+    accuracy = fixed_point + (1 - moved) ** power * (start - fixed_point)
+    return ChannelOrbit(accuracy=torch.where(moved == 0, start, accuracy), fixed_point=fixed_point)
+
+
+def as_accuracy(value: float | Tensor, *, like: Tensor, name: str) -> Tensor:
+    """An accuracy as a tensor of the same dtype and device, refused outside [0, 1]; NaN passes."""
+    accuracy = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    if bool(((accuracy < 0) | (accuracy > 1)).any()):
+        raise ValueError(f"{name} must be an accuracy in [0, 1], but is {value}")
+    return accuracy
+
+
+def _cells(table: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    return (table[..., 0, 0], table[..., 0, 1]), (table[..., 1, 0], table[..., 1, 1])

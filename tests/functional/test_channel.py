@@ -1,0 +1,226 @@
+"""Channels against plain Python, published figures and the accounting identity."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from polyweave_torch.functional import (
+    answer_churn,
+    channel_counts,
+    channel_intervals,
+    estimate_channel,
+    flip_rates,
+    iterate_channel,
+    predict_post_accuracy,
+)
+from tests.quantization import published_rows
+
+ARTICLE = [[49, 32], [114, 305]]
+bits = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40)
+cells = st.lists(st.integers(0, 10**6), min_size=4, max_size=4)
+
+
+def loop_counts(pairs: list[tuple[bool, bool]]) -> list[list[int]]:
+    table = [[0, 0], [0, 0]]
+    for before, after in pairs:
+        table[before][after] += 1
+    return table
+
+
+@given(bits, st.randoms(use_true_random=False))
+def test_counts_do_not_depend_on_order_batches_or_dtype(pairs: list[tuple[bool, bool]], random: Any) -> None:
+    shuffled = list(pairs)
+    random.shuffle(shuffled)
+    before = torch.tensor([pair[0] for pair in shuffled], dtype=torch.bool)
+    after = torch.tensor([pair[1] for pair in shuffled], dtype=torch.bool)
+    expected = loop_counts(pairs)
+    assert channel_counts(before, after).tolist() == expected
+    for dtype in (torch.uint8, torch.int64, torch.float32, torch.bfloat16):
+        assert channel_counts(before.to(dtype), after.to(dtype)).tolist() == expected
+    cut = random.randint(0, len(pairs))
+    parts = channel_counts(before[:cut], after[:cut]) + channel_counts(before[cut:], after[cut:])
+    assert parts.tolist() == expected
+
+
+def test_counts_by_slice_and_mask_equal_a_loop() -> None:
+    generator = torch.Generator().manual_seed(1)
+    before, after, keep = (torch.randint(2, (500,), generator=generator).bool() for _ in range(3))
+    index = torch.randint(7, (500,), generator=generator)
+    expected = torch.zeros(7, 2, 2, dtype=torch.int64)
+    for b, a, s, k in zip(before.tolist(), after.tolist(), index.tolist(), keep.tolist(), strict=True):
+        expected[s, int(b), int(a)] += k
+    assert torch.equal(channel_counts(before, after, slice_index=index, num_slices=7, mask=keep), expected)
+    assert torch.equal(channel_counts(before, after, mask=keep), expected.sum(0))
+
+
+@given(cells, st.sampled_from([0.0, 0.5, 1.0]))
+def test_rates_equal_exact_fractions(table: list[int], smoothing: float) -> None:
+    n00, n01, n10, n11 = table
+    channel = estimate_channel([[n00, n01], [n10, n11]], smoothing=smoothing)
+    s = Fraction(smoothing)
+
+    def rate(part: int, whole: int) -> float:
+        return float((part + s) / (whole + 2 * s)) if whole + 2 * s else math.nan
+
+    assert float(channel.c) == pytest.approx(rate(n01, n00 + n01), rel=1e-14, nan_ok=True)
+    assert float(channel.gamma) == pytest.approx(rate(n10, n10 + n11), rel=1e-14, nan_ok=True)
+    total = sum(table)
+    delta = float(Fraction(n01 - n10, total)) if total else math.nan
+    assert float(channel.delta) == pytest.approx(delta, rel=1e-14, nan_ok=True)
+
+
+@given(cells)
+def test_raw_rates_account_for_delta(table: list[int]) -> None:
+    n00, n01, n10, n11 = table
+    channel = estimate_channel([[n00, n01], [n10, n11]], smoothing=0)
+    assert float(channel.predicted_delta) == pytest.approx(float(channel.delta), abs=1e-12, nan_ok=True)
+
+
+@given(cells)
+def test_a_further_correction_never_lowers_c(table: list[int]) -> None:
+    n00, n01, n10, n11 = table
+    fewer, more = estimate_channel([[[n00, n01], [n10, n11]], [[n00, n01 + 1], [n10, n11]]]).c
+    assert more >= fewer
+
+
+def test_the_articles_example() -> None:
+    raw, smoothed = estimate_channel(ARTICLE, smoothing=0), estimate_channel(ARTICLE)
+    assert [round(float(v), 3) for v in (raw.p0, raw.p1)] == [0.838, 0.674]
+    assert [round(float(v), 4) for v in (raw.c, raw.gamma, raw.break_even_correction)] == [0.3951, 0.2721, 1.4074]
+    assert [round(float(v), 5) for v in (smoothed.c, smoothed.gamma)] == [0.39634, 0.27262]
+    assert round(float(smoothed.break_even_correction), 4) == 1.4102
+    assert round(float(iterate_channel(0.5, raw, 1).fixed_point), 4) == 0.5922
+    assert round(float(iterate_channel(0.5, smoothed, 1).fixed_point), 4) == 0.5925
+    bounds = channel_intervals(ARTICLE)
+    ends = [bounds.c.low, bounds.c.high, bounds.gamma.low, bounds.gamma.high]
+    assert [round(float(v), 4) for v in ends] == [0.2957, 0.5039, 0.2317, 0.3166]
+
+
+def test_flip_rates_of_the_worked_example() -> None:
+    new, old, y = (torch.tensor(v) for v in ([1, 3, 0, 3], [2, 1, 0, 2], [3, 3, 0, 2]))
+    rates = flip_rates(channel_counts(old == y, new == y))
+    shown = (rates.negative_flip_rate, rates.positive_flip_rate, rates.negative_flip_impact, rates.positive_flip_impact)
+    assert [float(rate) for rate in shown] == [0.25, 0.25, 0.5, 0.5]
+    assert float(rates.churn) == 0.5
+    assert float(rates.backward_trust) == 0.5
+
+
+@pytest.mark.parametrize("row", published_rows(), ids=lambda row: f"{row.model}-{row.benchmark}-{row.after}")
+def test_quantization_tables_equal_the_published_ones(row: Any) -> None:
+    before, after, answer = row.answers()
+    assert channel_counts(before == answer, after == answer).flatten().tolist() == row.counts
+    churn = answer_churn(before, after, answer)
+    assert float(churn.wrong_to_other_wrong) * row.n == pytest.approx(row.wrong_to_other_wrong)
+    assert float(churn.churn) * row.n == pytest.approx(row.counts[1] + row.counts[2] + row.wrong_to_other_wrong)
+    assert float(churn.accuracy_churn) == pytest.approx(float(flip_rates([row.counts[:2], row.counts[2:]]).churn))
+
+
+def test_standing_accuracy_hides_flips() -> None:
+    row = next(r for r in published_rows() if (r.model, r.benchmark, r.after) == ("gemma-2-2b-it", "mmlu", "int4"))
+    counts = [row.counts[:2], row.counts[2:]]
+    assert float(estimate_channel(counts).delta) == 0.0
+    assert round(float(flip_rates(counts).churn), 3) == 0.094
+
+
+def test_delta_interval_equals_the_written_formula() -> None:
+    n01, n10, total = 32, 114, 500
+    half = 1.959963984540054 * math.sqrt(n01 + n10 - (n01 - n10) ** 2 / total) / total
+    low, high = channel_intervals(ARTICLE).delta
+    assert float(low) == pytest.approx((n01 - n10) / total - half, rel=1e-13)
+    assert float(high) == pytest.approx((n01 - n10) / total + half, rel=1e-13)
+
+
+def test_jeffreys_bounds_are_beta_quantiles() -> None:
+    from scipy import stats
+
+    low, high = channel_intervals(ARTICLE, level=0.9, method="jeffreys").gamma
+    posterior = stats.beta(114 + 0.5, 305 + 0.5)
+    assert float(low) == pytest.approx(posterior.ppf(0.05), rel=1e-9)
+    assert float(high) == pytest.approx(posterior.ppf(0.95), rel=1e-9)
+
+
+@pytest.mark.parametrize("p0", [0.0, 0.3, 0.838, 1.0])
+def test_the_orbit_equals_repeated_application(p0: float) -> None:
+    channel = estimate_channel(ARTICLE)
+    orbit = iterate_channel(p0, channel, 12).accuracy
+    accuracy = torch.tensor(p0, dtype=torch.float64)
+    for step in range(13):
+        assert float(orbit[step]) == pytest.approx(float(accuracy), abs=1e-14)
+        accuracy = predict_post_accuracy(accuracy, channel)
+
+
+def test_an_orbit_that_never_moves_has_no_fixed_point() -> None:
+    orbit = iterate_channel(0.4, estimate_channel([[5, 0], [0, 5]], smoothing=0), 3)
+    assert orbit.accuracy.tolist() == [0.4] * 4
+    assert orbit.fixed_point.isnan()
+
+
+def test_defined_values_survive_empty_groups() -> None:
+    all_right = estimate_channel([[0, 0], [1, 3]], smoothing=0)
+    assert (float(all_right.p0), float(all_right.gamma), float(all_right.delta)) == (1.0, 0.25, -0.25)
+    assert all_right.c.isnan()
+    assert float(all_right.predicted_delta) == -0.25
+    assert float(all_right.break_even_correction) == math.inf
+    all_wrong = estimate_channel([[1, 3], [0, 0]], smoothing=0)
+    assert (float(all_wrong.p0), float(all_wrong.c), float(all_wrong.predicted_delta)) == (0.0, 0.75, 0.75)
+    assert float(all_wrong.break_even_correction) == 0.0
+    nothing = estimate_channel(torch.zeros(2, 2, dtype=torch.int64))
+    assert all(value.isnan() for value in (nothing.p0, nothing.p1, nothing.delta))
+    assert float(nothing.c) == 0.5
+
+
+def test_huge_counts_keep_their_precision() -> None:
+    big = 10**15
+    channel = estimate_channel([[big, big + 1], [2 * big, 2 * big]], smoothing=0)
+    assert float(channel.c) == float(Fraction(big + 1, 2 * big + 1))
+    assert float(channel.delta) == float(Fraction(big + 1 - 2 * big, 6 * big + 1))
+
+
+def test_a_million_slices_in_one_call() -> None:
+    counts = torch.randint(0, 50, (1_000_000, 2, 2), generator=torch.Generator().manual_seed(0))
+    channel = estimate_channel(counts)
+    row = 123_456
+    (n00, n01), _ = counts[row].tolist()
+    assert channel.c.shape == (1_000_000,)
+    assert float(channel.c[row]) == pytest.approx((n01 + 0.5) / (n00 + n01 + 1))
+
+
+def wrong_inputs() -> list[tuple[str, type[Exception], Any]]:
+    t = torch.tensor
+    return [
+        ("shape", ValueError, lambda: estimate_channel([1, 2, 3, 4])),
+        ("integers", TypeError, lambda: estimate_channel([[0.5, 1.0], [1.0, 1.0]])),
+        ("negative", ValueError, lambda: estimate_channel([[1, -1], [1, 1]])),
+        ("smoothing", ValueError, lambda: estimate_channel(ARTICLE, smoothing=-1)),
+        ("one value a sample", ValueError, lambda: channel_counts([True], [True, False])),
+        ("binary", ValueError, lambda: channel_counts(t([0, 2]), t([0, 1]))),
+        ("binary", ValueError, lambda: channel_counts(t([0.0, math.nan]), t([0, 1]))),
+        ("slice_index", ValueError, lambda: channel_counts([0, 1], [0, 1], slice_index=[0, 5], num_slices=5)),
+        ("slice_index", ValueError, lambda: channel_counts([0, 1], [0, 1], slice_index=[0, -1], num_slices=5)),
+        ("slice_index", TypeError, lambda: channel_counts([0, 1], [0, 1], slice_index=t([0.0, 1.0]))),
+        ("mask", TypeError, lambda: channel_counts([0, 1], [0, 1], mask=t([1, 0]))),
+        ("num_slices", ValueError, lambda: channel_counts([0, 1], [0, 1], num_slices=2)),
+        ("level", ValueError, lambda: channel_intervals(ARTICLE, level=1.0)),
+        ("method", ValueError, lambda: channel_intervals(ARTICLE, method="wald")),  # type: ignore[arg-type]
+        ("p0", ValueError, lambda: predict_post_accuracy(1.2, estimate_channel(ARTICLE))),
+        ("steps", ValueError, lambda: iterate_channel(0.5, estimate_channel(ARTICLE), -1)),
+        ("one value a sample", ValueError, lambda: answer_churn([1, 2], [1], [1, 2])),
+    ]
+
+
+@pytest.mark.parametrize(("message", "kind", "call"), wrong_inputs())
+def test_bad_input_is_named(message: str, kind: type[Exception], call: Any) -> None:
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_results_stay_on_the_inputs_device() -> None:
+    table: Tensor = torch.ones(2, 2, dtype=torch.int64)
+    assert estimate_channel(table).c.device == table.device
+    assert channel_intervals(table, method="jeffreys").c.low.device == table.device
