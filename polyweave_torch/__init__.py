@@ -1,0 +1,32 @@
+"""Paired training diagnostics for PyTorch.
+
+What did a change correct, what did it corrupt, where, is it more than chance, may it ship? Metrics stand here, pure
+functions in :mod:`polyweave_torch.functional`, Lightning callbacks in ``polyweave_torch.callbacks`` (extra
+``lightning``), figures in ``polyweave_torch.plot`` (extra ``plot``).
+"""
+
+from polyweave_torch import functional
+from polyweave_torch.metrics import (
+    AccuracyDelta,
+    ChannelCounts,
+    ChannelSurplus,
+    Churn,
+    CorrectionRate,
+    CorruptionRate,
+    NegativeFlipRate,
+    OutcomeMemory,
+    PositiveFlipRate,
+)
+
+__all__ = [
+    "AccuracyDelta",
+    "ChannelCounts",
+    "ChannelSurplus",
+    "Churn",
+    "CorrectionRate",
+    "CorruptionRate",
+    "NegativeFlipRate",
+    "OutcomeMemory",
+    "PositiveFlipRate",
+    "functional",
+]

@@ -1,0 +1,25 @@
+"""Torchmetrics classes. They hold counts and contain no formula of their own."""
+
+from polyweave_torch.metrics.channel import (
+    AccuracyDelta,
+    ChannelCounts,
+    ChannelSurplus,
+    Churn,
+    CorrectionRate,
+    CorruptionRate,
+    NegativeFlipRate,
+    PositiveFlipRate,
+)
+from polyweave_torch.metrics.memory import OutcomeMemory
+
+__all__ = [
+    "AccuracyDelta",
+    "ChannelCounts",
+    "ChannelSurplus",
+    "Churn",
+    "CorrectionRate",
+    "CorruptionRate",
+    "NegativeFlipRate",
+    "OutcomeMemory",
+    "PositiveFlipRate",
+]

@@ -1,0 +1,102 @@
+"""Channel metrics: their own behaviour; what all metrics share is in tests/contract."""
+
+import pytest
+import torch
+from torchmetrics import MetricCollection
+
+from polyweave_torch import (
+    AccuracyDelta,
+    ChannelCounts,
+    ChannelSurplus,
+    Churn,
+    CorrectionRate,
+    CorruptionRate,
+    NegativeFlipRate,
+    PositiveFlipRate,
+)
+from polyweave_torch.functional import estimate_channel, flip_rates, phase_plane_diagnosis
+
+TABLE = torch.tensor([[4, 3], [1, 7]])
+BEFORE = torch.tensor([0] * 7 + [1] * 8)
+AFTER = torch.tensor([0] * 4 + [1] * 3 + [0] + [1] * 7)
+
+
+def test_the_scalars_are_the_functional_rates() -> None:
+    channel, flips = estimate_channel(TABLE), flip_rates(TABLE)
+    expected = {
+        CorrectionRate: channel.c,
+        CorruptionRate: channel.gamma,
+        AccuracyDelta: channel.delta,
+        ChannelSurplus: phase_plane_diagnosis(channel).surplus,
+        NegativeFlipRate: flips.negative_flip_rate,
+        PositiveFlipRate: flips.positive_flip_rate,
+        Churn: flips.churn,
+    }
+    for metric_class, value in expected.items():
+        metric = metric_class()
+        metric.update(BEFORE, AFTER)
+        assert float(metric.compute()) == float(value), metric_class.__name__
+
+
+def test_slices_have_names_and_keep_their_shape() -> None:
+    by_number, by_name = ChannelCounts(slices=2), ChannelCounts(slices=["day", "night"])
+    assert by_number.slice_names == ("0", "1")
+    assert by_name.slice_names == ("day", "night")
+    index = torch.arange(15) % 2
+    by_name.update(BEFORE, AFTER, index)
+    assert by_name.compute().shape == (2, 2, 2)
+    assert torch.equal(by_name.compute().sum(0), TABLE)
+    one = CorrectionRate(slices=1)
+    one.update(BEFORE, AFTER, torch.zeros_like(index))
+    assert one.compute().shape == (1,)
+    assert one(BEFORE, AFTER, torch.zeros_like(index)).shape == (1,)
+
+
+def test_one_update_serves_a_collection_of_one_table() -> None:
+    collection = MetricCollection([ChannelCounts(), CorrectionRate(), CorruptionRate(smoothing=0), Churn()])
+    collection.update(BEFORE, AFTER)
+    collection.update(BEFORE, AFTER)
+    assert list(collection.compute_groups.values()) == [["ChannelCounts", "CorrectionRate", "CorruptionRate", "Churn"]]
+    values = collection.compute()
+    assert torch.equal(values["ChannelCounts"], 2 * TABLE)
+    assert float(values["CorruptionRate"]) == 1 / 8
+
+
+def test_a_collection_keeps_sliced_and_plain_tables_apart() -> None:
+    collection = MetricCollection(
+        {"all": ChannelCounts(), "sliced": ChannelCounts(slices=1), "two": ChannelCounts(slices=2)}
+    )
+    index = torch.zeros(15, dtype=torch.int64)
+    collection.update(BEFORE, AFTER, slice_index=index)
+    collection.update(BEFORE, AFTER, slice_index=index + 0)
+    assert len(collection.compute_groups) == 3
+    assert torch.equal(collection.compute()["all"], collection.compute()["sliced"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"before": BEFORE, "after": AFTER[:-1]}, "one value a sample"),
+        ({"before": BEFORE, "after": AFTER + 1}, "binary"),
+        ({"before": BEFORE, "after": AFTER, "slice_index": torch.full((15,), 3)}, "slice_index"),
+        ({"before": BEFORE, "after": AFTER}, "slice_index is missing"),
+        ({"before": BEFORE[None], "after": AFTER[None]}, "shape"),
+    ],
+)
+def test_bad_input_changes_nothing(arguments: dict[str, torch.Tensor], message: str) -> None:
+    metric = ChannelCounts(slices=3)
+    metric.update(BEFORE, AFTER, torch.zeros(15, dtype=torch.int64))
+    before = metric.compute()
+    arguments.setdefault("slice_index", torch.zeros(15, dtype=torch.int64))
+    if "missing" in message:
+        del arguments["slice_index"]
+    with pytest.raises(ValueError, match=message):
+        metric.update(**arguments)
+    assert metric.update_count == 1
+    assert torch.equal(metric.compute(), before)
+
+
+@pytest.mark.parametrize(("slices", "message"), [([], "at least 1"), (0, "at least 1"), (["a", "a"], "different")])
+def test_slices_are_checked_in_the_constructor(slices: list[str] | int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ChannelCounts(slices=slices)
