@@ -1,0 +1,8 @@
+"""Lightning callbacks: what a validation corrected and corrupted, whether it is more than chance, and Sigma-Pi gates."""
+
+from polyweave_torch.callbacks._observe import observe
+from polyweave_torch.callbacks.channel import ChannelMonitor
+from polyweave_torch.callbacks.pi_scale import PiScaleMonitor
+from polyweave_torch.callbacks.significance import SignificanceMonitor
+
+__all__ = ["ChannelMonitor", "PiScaleMonitor", "SignificanceMonitor", "observe"]

@@ -1,0 +1,205 @@
+"""The outcomes of one validation, aligned by sample id over batches and ranks."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torchmetrics.utilities.distributed import gather_all_tensors
+
+from polyweave_torch.callbacks._outcomes import IGNORED, BatchOutcomes
+from polyweave_torch.functional.channel import count_transitions
+
+ABSENT = torch.iinfo(torch.int64).min
+
+
+class Epoch(NamedTuple):
+    """One validation: a row a sample, sorted by id, each id once. On the CPU."""
+
+    ids: Tensor
+    """int64 ``[n]``."""
+    correct: Tensor
+    """bool ``[n]``."""
+    target: Tensor
+    """int64 ``[n]``, :data:`ABSENT` where no class is known."""
+    prediction: Tensor
+    """int64 ``[n]``, :data:`ABSENT` likewise."""
+    slice_index: Tensor
+    """int64 ``[n]`` into ``slice_names``; empty without slices."""
+    slice_names: tuple[str, ...]
+    """Names, sorted."""
+
+    def to_state(self) -> dict[str, Any]:
+        """The epoch as what a checkpoint may hold."""
+        return {**self._asdict(), "slice_names": list(self.slice_names)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Epoch":
+        """Read :meth:`to_state` back."""
+        return cls(**{**state, "slice_names": tuple(state["slice_names"])})
+
+
+class Rows(NamedTuple):
+    """What one rank collected in one batch."""
+
+    ids: Tensor
+    outcomes: BatchOutcomes
+    labels: list[str] | None
+
+
+def join(
+    batches: Sequence[Rows], *, slices: Sequence[Any] | str | None, distributed: bool, device: torch.device
+) -> Epoch:
+    """Check, gather, sort and de-duplicate the rows of all batches and ranks.
+
+    Raises:
+        ValueError: where an outcome is not binary, a label outside the classes, or a sample outside ``slices``.
+    """
+    ids = _cat([rows.ids for rows in batches])
+    correct = _cat([rows.outcomes.correct for rows in batches])
+    target = _cat([_or_absent(rows.outcomes.target, rows.ids) for rows in batches])
+    prediction = _cat([_or_absent(rows.outcomes.prediction, rows.ids) for rows in batches])
+    classes = next((rows.outcomes.num_classes for rows in batches if rows.outcomes.num_classes is not None), None)
+    labels = [label for rows in batches if rows.labels is not None for label in rows.labels]
+    problem = _problem(ids, correct, target, classes)
+    names: tuple[str, ...] = ()
+    codes = torch.zeros_like(ids)
+    if not problem:
+        try:
+            names, codes = _local_slices(slices, ids, target, labels)
+        except ValueError as error:
+            problem = str(error)
+    if distributed:
+        problem = next((found for found in _from_all_ranks(problem) if found), None)
+    # Every rank raises, or none: a rank that raised alone would leave the others waiting in the next collective.
+    if problem:
+        raise ValueError(problem)
+    if distributed:
+        names, codes = _shared_names(names, codes)
+    rows = torch.stack([ids, correct, target, prediction, codes], 1)
+    if distributed:
+        rows = torch.cat([part.cpu() for part in gather_all_tensors(rows.to(device))])
+    return _sorted_once(rows, names)
+
+
+def tables(before: Epoch, after: Epoch) -> dict[str, Tensor]:
+    """Transitions between two validations over the samples in both: int64 ``[2, 2]`` for "all" and every slice.
+
+    Raises:
+        ValueError: where a sample has another target than before.
+    """
+    kept, place = match(before, after)
+    known = (before.target[place] != ABSENT) & (after.target[kept] != ABSENT)
+    moved = known & (before.target[place] != after.target[kept])
+    if bool(moved.any()):
+        sample = int(after.ids[kept][moved][0])
+        raise ValueError(
+            f"the data set changed between validations: sample {sample} had target "
+            f"{int(before.target[place][moved][0])} and now has {int(after.target[kept][moved][0])}. Sample ids must "
+            'mean the same sample in every validation; pass ids="<batch key>" with ids that do'
+        )
+    right_before, right_after = before.correct[place], after.correct[kept]
+    counts = {"all": count_transitions(right_before, right_after, None, 1, None)[0]}
+    if after.slice_names:
+        by_slice = count_transitions(right_before, right_after, after.slice_index[kept], len(after.slice_names), None)
+        counts.update(zip(after.slice_names, by_slice, strict=True))
+    return counts
+
+
+def match(before: Epoch, after: Epoch) -> tuple[Tensor, Tensor]:
+    """Rows of ``after`` whose sample is in ``before``, and their rows there."""
+    if torch.equal(before.ids, after.ids):
+        rows = torch.arange(len(after.ids))
+        return rows, rows
+    if not len(before.ids):
+        none = torch.zeros(0, dtype=torch.int64)
+        return none, none
+    place = torch.searchsorted(before.ids, after.ids).clamp(max=len(before.ids) - 1)
+    kept = (before.ids[place] == after.ids).nonzero().squeeze(1)
+    return kept, place[kept]
+
+
+def _cat(parts: list[Tensor]) -> Tensor:
+    return torch.cat([part.to("cpu", torch.int64) for part in _integers(parts)] or [torch.zeros(0, dtype=torch.int64)])
+
+
+def _integers(parts: list[Tensor]) -> list[Tensor]:
+    # A float outcome of 0.5 must not become a 0 by truncation: it is kept as a value that the check refuses.
+    return [torch.where(part == part.round(), part, 2) if part.is_floating_point() else part for part in parts]
+
+
+def _or_absent(values: Tensor | None, ids: Tensor) -> Tensor:
+    return torch.full((len(ids),), ABSENT) if values is None else values
+
+
+def _problem(ids: Tensor, correct: Tensor, target: Tensor, num_classes: int | None) -> str | None:
+    wrong = (correct != 0) & (correct != 1) & (correct != IGNORED)
+    if bool(wrong.any()):
+        return (
+            f"outcomes must be binary, but sample {int(ids[wrong][0])} has another value; "
+            "pass whether each sample is right (True or False)"
+        )
+    if num_classes is not None:
+        outside = (target != ABSENT) & ((target < 0) | (target >= num_classes)) & (correct != IGNORED)
+        if bool(outside.any()):
+            return (
+                f"targets must lie in [0, {num_classes}), the classes of the predictions, but sample "
+                f"{int(ids[outside][0])} has {int(target[outside][0])}; ignore_index= leaves such samples out"
+            )
+    return None
+
+
+def _local_slices(
+    slices: Sequence[Any] | str | None, ids: Tensor, target: Tensor, labels: list[str]
+) -> tuple[tuple[str, ...], Tensor]:
+    none = torch.zeros_like(ids)
+    if slices is None:
+        return (), none
+    if slices == "target":
+        if bool((target == ABSENT).any()):
+            raise ValueError('slices="target" needs targets, but only outcomes came; pass preds and target')
+        values, codes = torch.unique(target, return_inverse=True)
+        return _in_name_order([str(value) for value in values.tolist()], codes)
+    if isinstance(slices, str):
+        values_of = labels
+    else:
+        if bool(((ids < 0) | (ids >= len(slices))).any()):
+            raise ValueError(
+                f"slices has {len(slices)} labels, one a sample, but the sample ids reach from {int(ids.min())} to "
+                f'{int(ids.max())}; pass a label for every sample, or slices="<batch key>"'
+            )
+        values_of = [str(slices[index]) for index in ids.tolist()]
+    names = sorted(set(values_of))
+    place = {name: index for index, name in enumerate(names)}
+    return tuple(names), torch.tensor([place[value] for value in values_of], dtype=torch.int64)
+
+
+def _in_name_order(names: list[str], codes: Tensor) -> tuple[tuple[str, ...], Tensor]:
+    order = sorted(range(len(names)), key=lambda index: names[index])
+    rank = torch.zeros(len(names), dtype=torch.int64)
+    rank[torch.tensor(order, dtype=torch.int64)] = torch.arange(len(names))
+    return tuple(names[index] for index in order), rank[codes]
+
+
+def _shared_names(names: tuple[str, ...], codes: Tensor) -> tuple[tuple[str, ...], Tensor]:
+    union = tuple(sorted(set().union(*_from_all_ranks(names))))
+    place = torch.tensor([union.index(name) for name in names], dtype=torch.int64)
+    return union, place[codes] if len(names) else codes
+
+
+def _from_all_ranks(thing: Any) -> list[Any]:
+    gathered: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(gathered, thing)
+    return gathered
+
+
+def _sorted_once(rows: Tensor, names: tuple[str, ...]) -> Epoch:
+    rows = rows[rows[:, 1] != IGNORED]
+    rows = rows[rows[:, 0].argsort(stable=True)]
+    first = torch.ones(len(rows), dtype=torch.bool)
+    first[1:] = rows[1:, 0] != rows[:-1, 0]
+    ids, _, target, prediction, codes = rows[first].unbind(1)
+    # A duplicate with two outcomes counts as right, whichever rank comes first.
+    correct = torch.zeros(len(ids), dtype=torch.int64).scatter_reduce(0, first.cumsum(0) - 1, rows[:, 1], "amax")
+    return Epoch(ids, correct.to(torch.bool), target, prediction, codes if names else codes[:0], names)

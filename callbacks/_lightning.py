@@ -1,0 +1,92 @@
+"""Everything here that touches Lightning itself: its two packages, and the attributes it keeps private."""
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback as Callback
+    from lightning.pytorch import LightningModule as LightningModule
+    from lightning.pytorch import Trainer as Trainer
+else:
+    Trainer = LightningModule = Any
+
+_PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+
+
+def _import(name: str) -> Any | None:
+    """A module if its package is installed; an installed package that fails to import says so itself."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.split(".")[0] == error.name.split(".")[0]:
+            return None
+        raise
+
+
+def _callback_bases() -> tuple[type, ...]:
+    found = [module.Callback for name in _PACKAGES if (module := _import(name)) is not None]
+    if not found:
+        raise ModuleNotFoundError(
+            "polyweave_torch.callbacks needs Lightning, which is not installed; "
+            "install it with: pip install 'polyweave-torch[lightning]'"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+if not TYPE_CHECKING:
+    # The two packages have separate class trees, and a Trainer of either may run the callback.
+    Callback = type("Callback", _callback_bases(), {"__doc__": "A callback for either Lightning package."})
+
+
+def running(trainer: Trainer) -> str:
+    """What the Trainer was asked for: "fit", "validate" or "test"."""
+    return "" if trainer.state.fn is None else str(trainer.state.fn.value)
+
+
+def evaluation_loaders(trainer: Trainer) -> list[Any]:
+    """The flattened loaders of the evaluation that runs now."""
+    loop = {
+        "fit": trainer.fit_loop.epoch_loop.val_loop,
+        "validate": trainer.validate_loop,
+        "test": trainer.test_loop,
+    }[running(trainer)]
+    combined = loop._combined_loader
+    return [] if combined is None else list(combined.flattened)
+
+
+def current_step(trainer: Trainer) -> int:
+    """The x axis that Lightning's own monitors use: batches after which an optimizer has stepped."""
+    return int(trainer.fit_loop.epoch_loop._batches_that_stepped)
+
+
+def log_values(trainer: Trainer, values: Mapping[str, Tensor]) -> None:
+    """Send values to every logger and to ``callback_metrics``, where other callbacks find them."""
+    trainer.callback_metrics.update(values)
+    step = current_step(trainer)
+    scalars = {key: float(value) for key, value in values.items()} if trainer.loggers else {}
+    for logger in trainer.loggers:
+        logger.log_metrics(scalars, step=step)
+
+
+def tensorboard_writers(trainer: Trainer) -> list[Any]:
+    """The SummaryWriters of this process: of every TensorBoard logger, and none on other ranks than 0."""
+    if not trainer.is_global_zero or getattr(trainer, "fast_dev_run", False):
+        return []
+    classes = tuple(
+        module.TensorBoardLogger for name in _PACKAGES if (module := _import(f"{name}.loggers")) is not None
+    )
+    return [logger.experiment for logger in trainer.loggers if isinstance(logger, classes)]
+
+
+def loader_of(loader: Any) -> DataLoader[Any]:
+    """The DataLoader, or a TypeError for other iterables, whose samples have no order to replay."""
+    if not isinstance(loader, DataLoader):
+        raise TypeError(
+            f"sample ids can be read off a DataLoader only, but the validation loader is a {type(loader).__name__}; "
+            'pass ids="<batch key>" or ids=function(batch)'
+        )
+    return loader

@@ -1,0 +1,39 @@
+"""The validations that later ones are compared with."""
+
+from typing import Any, Literal, get_args
+
+from polyweave_torch.callbacks._epoch import Epoch
+
+Reference = Literal["previous", "first", "best"]
+REFERENCES: tuple[Reference, ...] = get_args(Reference)
+
+
+def check_references(references: tuple[Reference, ...]) -> None:
+    """Refuse unknown or repeated references."""
+    unknown = [name for name in references if name not in REFERENCES]
+    if unknown or not references or len(set(references)) != len(references):
+        raise ValueError(f"references must be different ones of {list(REFERENCES)}, but are {list(references)}")
+
+
+class References:
+    """The previous, the first and the best validation of a fit."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[Reference, Epoch] = {}
+
+    def move(self, epoch: Epoch) -> None:
+        """Let a finished validation become the previous one, the first if it is that, the best if it is better."""
+        self.epochs["previous"] = epoch
+        self.epochs.setdefault("first", epoch)
+        best = self.epochs.setdefault("best", epoch)
+        # Accuracies as fractions of integers: equals stay equal, and the earliest of them stays the best.
+        if int(epoch.correct.sum()) * len(best.ids) > int(best.correct.sum()) * len(epoch.ids):
+            self.epochs["best"] = epoch
+
+    def to_state(self) -> dict[str, Any]:
+        """What a checkpoint may hold."""
+        return {name: epoch.to_state() for name, epoch in self.epochs.items()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Read :meth:`to_state` back."""
+        self.epochs = {name: Epoch.from_state(state[name]) for name in REFERENCES if name in state}

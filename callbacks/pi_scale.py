@@ -1,0 +1,132 @@
+"""PiScaleMonitor: how strongly each Sigma-Pi block recruits its product."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from polyweave_torch.callbacks._lightning import (
+    Callback,
+    LightningModule,
+    Trainer,
+    current_step,
+    log_values,
+    tensorboard_writers,
+)
+from polyweave_torch.functional.pi_scale import gate_values
+
+
+class PiScaleMonitor(Callback):
+    """Logs the gate of every Sigma-Pi block and how it has grown.
+
+    Recruitment is not accuracy: a larger gate says that a block leans on its product, not that it gains by it, and
+    gates shrink as well as grow.
+
+    ============================  ===================================================================================
+    Key                           What is logged
+    ============================  ===================================================================================
+    ``pi_scale/<block>/mean``     mean of exp(gate) over the block's units
+    ``pi_scale/<block>/growth``   that mean minus its value before the first training step; negative where it shrank
+    ============================  ===================================================================================
+
+    Gates are read in training hooks, after the optimizer's step, on every rank (sharded gates are gathered).
+    TensorBoard also gets a histogram of exp(gate) after every epoch.
+
+    Args:
+        every_n_steps: how often to log; by default as often as the Trainer logs (``log_every_n_steps``).
+        histogram: whether to write histograms.
+        modules: names of the blocks to watch; by default all that have a gate.
+        name: first part of every key.
+
+    Example:
+        >>> monitor = PiScaleMonitor(every_n_steps=10)
+        >>> monitor.history
+        []
+    """
+
+    def __init__(
+        self,
+        every_n_steps: int | None = None,
+        *,
+        histogram: bool = True,
+        modules: Sequence[str] | None = None,
+        name: str = "pi_scale",
+    ) -> None:
+        super().__init__()
+        if every_n_steps is not None and every_n_steps < 1:
+            raise ValueError(f"every_n_steps must be at least 1, but is {every_n_steps}; None logs as the Trainer does")
+        self.every_n_steps = every_n_steps
+        self.histogram = histogram
+        self.modules = modules
+        self.name = name
+        self.history: list[dict[str, float]] = []
+        self._first: dict[str, float] = {}
+
+    @property
+    def state_key(self) -> str:
+        """Two monitors need different names to keep different states."""
+        return self._generate_state_key(name=self.name)
+
+    @property
+    def growth(self) -> dict[str, float]:
+        """Latest growth of each block, since before the first step."""
+        latest = self.history[-1] if self.history else {}
+        keys = {block: f"{_shown(block)}/growth" for block in self._first}
+        return {block: latest[key] for block, key in keys.items() if key in latest}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: D102
+        gates = self._gates(pl_module)
+        if not gates:
+            warnings.warn(
+                "PiScaleMonitor found no block with a gate (an attribute pi_scale or quad_scale), so it logs nothing",
+                stacklevel=2,
+            )
+        if not self._first:  # a resumed fit keeps the values before its very first step
+            self._first = {block: float(gate.mean()) for block, gate in gates.items()}
+
+    def on_train_batch_end(  # noqa: D102
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        step = current_step(trainer)
+        every = self.every_n_steps or getattr(trainer, "log_every_n_steps", 0)
+        # Counted as Lightning counts its own logging: the first batch has step 0.
+        if not self._first or not every or (step + 1) % every:
+            return
+        means = {block: gate.mean() for block, gate in self._gates(pl_module).items()}
+        values: dict[str, Tensor] = {}
+        for block, mean in means.items():
+            values[f"{_shown(block)}/mean"] = mean
+            values[f"{_shown(block)}/growth"] = mean - self._first.get(block, float("nan"))
+        log_values(trainer, {f"{self.name}/{key}": value for key, value in values.items()})
+        entry = {key: float(value) for key, value in values.items()}
+        self.history.append({"epoch": float(trainer.current_epoch), "step": float(step), **entry})
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: D102
+        if not self.histogram:
+            return
+        gates = self._gates(pl_module)
+        for writer in tensorboard_writers(trainer):
+            for block, gate in gates.items():
+                writer.add_histogram(f"{self.name}/{_shown(block)}", gate, current_step(trainer))
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return {"history": self.history, "first": self._first}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # noqa: D102
+        self.history = list(state_dict["history"])
+        self._first = dict(state_dict["first"])
+
+    def _gates(self, pl_module: nn.Module) -> dict[str, Tensor]:
+        gates = gate_values(pl_module)
+        if self.modules is None:
+            return gates
+        unknown = [name for name in self.modules if name not in gates]
+        if unknown:
+            raise ValueError(f"modules {unknown} have no gate; blocks with one are {sorted(gates)}")
+        return {name: gates[name] for name in self.modules}
+
+
+def _shown(block: str) -> str:
+    """The block's name in a tag; a model that is itself the block has none."""
+    return block or "model"

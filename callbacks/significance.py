@@ -1,0 +1,144 @@
+"""SignificanceMonitor: whether a validation differs from its reference by more than chance."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from polyweave_torch.callbacks._capture import Slices
+from polyweave_torch.callbacks._epoch import Epoch, match, tables
+from polyweave_torch.callbacks._ids import IdFunction
+from polyweave_torch.callbacks._lightning import Trainer, running
+from polyweave_torch.callbacks._monitor import OutcomeMonitor, tag
+from polyweave_torch.callbacks._outcomes import OutcomeFunction
+from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.functional.cochran import cochran_q
+from polyweave_torch.functional.mcnemar import Method, mcnemar
+from polyweave_torch.functional.multiplicity import holm_bonferroni
+
+
+class SignificanceMonitor(OutcomeMonitor):
+    """Logs McNemar's test against a reference validation, Holm-adjusted over slices, and Cochran's Q over recent ones.
+
+    =====================================  =============================================================================
+    Key                                    What is logged
+    =====================================  =============================================================================
+    ``significance/all/p_value``           McNemar's p over all samples in both validations
+    ``significance/all/p_adjusted``        the same: the overall test is a family of its own
+    ``significance/<slice>/p_value``       McNemar's p within a slice
+    ``significance/<slice>/p_adjusted``    Holm-adjusted over the slices
+    ``significance/<slice>/discordant``    samples whose correctness changed; below 25 the test can show little
+    ``significance/cochran_q/q``           Cochran's Q over the last ``window`` validations, on their common samples
+    ``significance/cochran_q/p_value``     its p-value
+    =====================================  =============================================================================
+
+    The first validation is compared with itself: p 1, Q 0. There is no p-value against the best validation, since that
+    one was selected for luck: under no change such a test alarms in 17.5 % of validations at alpha = 0.05.
+
+    Args:
+        outcomes: as in :class:`ChannelMonitor`.
+        ids: as in :class:`ChannelMonitor`.
+        slices: as in :class:`ChannelMonitor`.
+        reference: "previous" or "first".
+        window: validations in Cochran's Q, at least 2.
+        alpha: level at which :attr:`significant` speaks.
+        method: form of McNemar's test, see :func:`~polyweave_torch.functional.mcnemar`.
+        name: first part of every key.
+
+    Example:
+        >>> monitor = SignificanceMonitor(slices="target", reference="first")
+        >>> monitor.significant
+        []
+    """
+
+    def __init__(
+        self,
+        outcomes: str | OutcomeFunction = "auto",
+        *,
+        ids: str | IdFunction | None = None,
+        slices: Slices = None,
+        reference: Literal["previous", "first"] = "previous",
+        window: int = 5,
+        alpha: float = 0.05,
+        method: Method = "auto",
+        threshold: float | None = None,
+        ignore_index: int | None = None,
+        name: str = "significance",
+    ) -> None:
+        super().__init__(
+            outcomes,
+            ids=ids,
+            slices=slices,
+            threshold=threshold,
+            ignore_index=ignore_index,
+            every_n_validations=1,
+            name=name,
+        )
+        if reference not in ("previous", "first"):
+            raise ValueError(
+                f'reference must be "previous" or "first", but is {reference!r}; the best validation was selected for '
+                "luck, so a p-value against it would alarm too often (ChannelMonitor gives its counts)"
+            )
+        if window < 2:
+            raise ValueError(f"window must be at least 2 validations, but is {window}")
+        check_open_unit(alpha, name="alpha")
+        self.reference = reference
+        self.window = window
+        self.alpha = alpha
+        self.method: Method = method
+        self._recent: list[Epoch] = []
+
+    @property
+    def significant(self) -> list[str]:
+        """What the latest validation changed significantly: "all" and slices whose adjusted p is below alpha."""
+        latest = self.history[-1] if self.history else {}
+        names = {tag(name): name for name in ("all", *self._slice_names)}
+        return [name for short, name in names.items() if latest.get(f"{short}/p_adjusted", 1.0) < self.alpha]
+
+    def measure(self, trainer: Trainer, epoch: Epoch) -> dict[str, Tensor]:
+        """Tests against the reference and over the recent validations."""
+        now = tables(self.references.epochs.get(self.reference) or epoch, epoch)
+        names = ("all", *self._slice_names)
+        result = mcnemar(
+            counts=torch.stack([now.get(name, torch.zeros(2, 2, dtype=torch.int64)) for name in names]),
+            method=self.method,
+        )
+        # A slice that this validation lacks was not tested: NaN, and no member of the family.
+        absent = torch.tensor([name not in now for name in names])
+        p_values = result.p_value.masked_fill(absent, torch.nan)
+        adjusted = torch.cat([p_values[:1], holm_bonferroni(p_values[1:])])
+        values: dict[str, Tensor] = {}
+        for row, name in enumerate(names):
+            path = f"{self.name}/{tag(name)}"
+            values[f"{path}/p_value"] = p_values[row]
+            values[f"{path}/p_adjusted"] = adjusted[row]
+            values[f"{path}/discordant"] = result.discordant[row].double()
+        recent = [*self._recent, epoch][-self.window :]
+        omnibus = cochran_q(_shared_outcomes(recent))
+        alone = len(recent) == 1
+        values[f"{self.name}/cochran_q/q"] = torch.zeros((), dtype=torch.float64) if alone else omnibus.statistic
+        values[f"{self.name}/cochran_q/p_value"] = torch.ones((), dtype=torch.float64) if alone else omnibus.p_value
+        if running(trainer) == "fit":
+            self._recent = recent
+        return values
+
+    def state_dict(self) -> dict[str, Any]:  # noqa: D102
+        return {**super().state_dict(), "recent": [epoch.to_state() for epoch in self._recent]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # noqa: D102
+        super().load_state_dict(state_dict)
+        self._recent = [Epoch.from_state(state) for state in state_dict["recent"]]
+
+
+def _shared_outcomes(epochs: list[Epoch]) -> Tensor:
+    """Bool ``[n, len(epochs)]`` of the samples that all validations saw."""
+    last = epochs[-1]
+    kept = torch.ones(len(last.ids), dtype=torch.bool)
+    columns = []
+    for epoch in epochs:
+        rows, place = match(epoch, last)
+        column = torch.zeros(len(last.ids), dtype=torch.bool)
+        column[rows] = epoch.correct[place]
+        kept &= torch.zeros_like(kept).index_fill(0, rows, True)
+        columns.append(column)
+    return torch.stack(columns, 1)[kept]
