@@ -1,0 +1,46 @@
+"""Rows of tests/data/stats_reference.json, with the size of each section, so that no row can go missing unseen."""
+
+import functools
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SIZES = {
+    "mcnemar": 155,
+    "cochran_q": 109,
+    "holm": 112,
+    "holm_nan_conventions": 1,
+    "wilson": 124,
+    "jeffreys": 101,
+    "permutation_cochran": 21,
+    "shaffer_static": 4,
+    "textbook.mcnemar": 15,
+    "textbook.holm": 4,
+    "textbook.wilson": 6,
+}
+
+
+@functools.cache
+def _file() -> Any:
+    return json.loads((Path(__file__).parents[1] / "data" / "stats_reference.json").read_text())
+
+
+def section(name: str) -> Any:
+    found = functools.reduce(lambda part, key: part[key], name.split("."), _file())
+    assert len(found) == SIZES[name]
+    return found
+
+
+def close(value: float) -> Any:
+    """The reference's own bar: nine digits; absolute only where the value rounds to 0."""
+    return pytest.approx(value, rel=1e-9, abs=1e-300)
+
+
+def printed(value: float) -> Any:
+    """Equal to as many digits as a book printed."""
+    exponent = Decimal(repr(value)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return pytest.approx(value, rel=0, abs=0.5000001 * 10.0**exponent)
