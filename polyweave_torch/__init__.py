@@ -16,6 +16,8 @@ from polyweave_torch.metrics import (
     NegativeFlipRate,
     OutcomeMemory,
     PositiveFlipRate,
+    ProtocolChannels,
+    padding_mask,
 )
 
 __all__ = [
@@ -28,5 +30,7 @@ __all__ = [
     "NegativeFlipRate",
     "OutcomeMemory",
     "PositiveFlipRate",
+    "ProtocolChannels",
     "functional",
+    "padding_mask",
 ]

@@ -11,6 +11,8 @@ from polyweave_torch.metrics.channel import (
     PositiveFlipRate,
 )
 from polyweave_torch.metrics.memory import OutcomeMemory
+from polyweave_torch.metrics.padding import padding_mask
+from polyweave_torch.metrics.protocol import ProtocolChannels
 
 __all__ = [
     "AccuracyDelta",
@@ -22,4 +24,6 @@ __all__ = [
     "NegativeFlipRate",
     "OutcomeMemory",
     "PositiveFlipRate",
+    "ProtocolChannels",
+    "padding_mask",
 ]

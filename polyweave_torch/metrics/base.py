@@ -52,7 +52,7 @@ class TableMetric(Metric):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return the value of that batch alone; a failure changes nothing."""
-        kept = {name: getattr(self, name) for name in [*self._defaults, *_BOOKKEEPING]}
+        kept = {**self._copy_state_dict(), **{name: getattr(self, name) for name in _BOOKKEEPING}}
         try:
             return super().forward(*args, **kwargs)
         except BaseException:

@@ -24,6 +24,11 @@ UNSEEN = -1
 _CHUNK = 1 << 20
 
 
+def write_outcomes(cells: Tensor, sample_index: Tensor, values: Tensor) -> Tensor:
+    """Raise each addressed cell to its value, in place; of several values for one cell the largest stays."""
+    return cells.scatter_reduce_(0, sample_index.to(torch.int64), values.to(cells.dtype), "amax")
+
+
 class OutcomeMemory(TableMetric):
     r"""The channel between epochs, exact under shuffling, padding and any number of ranks.
 
@@ -108,13 +113,10 @@ class OutcomeMemory(TableMetric):
         elif slice_index is None:
             raise ValueError(f"slice_index is missing: the memory was built for {len(self.slice_names)} slices")
         self._check(sample_index, correct, slice_index)
-        index = sample_index.to(torch.int64)
         # Written in place, since a copy of the memory for every batch would cost more than the batch.
-        right = correct.to(torch.bool).to(torch.int8)
-        self._writable("memory_current").scatter_reduce_(0, index, right, "amax")
+        write_outcomes(self._writable("memory_current"), sample_index, correct.to(torch.bool))
         if slice_index is not None:
-            of = self._writable("memory_slice")
-            of.scatter_reduce_(0, index, slice_index.to(of.dtype), "amax")
+            write_outcomes(self._writable("memory_slice"), sample_index, slice_index)
 
     def compute(self) -> Tensor:
         """The channel from the previous epoch."""

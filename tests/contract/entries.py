@@ -1,0 +1,176 @@
+"""What the contract needs to know of each public metric class."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+import polyweave_torch as pt
+from polyweave_torch.functional.channel import count_transitions
+from polyweave_torch.metrics import memory
+
+N = 37
+Stream = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One class in one configuration."""
+
+    name: str
+    build: Callable[..., Metric]
+    """Makes a fresh metric; takes torchmetrics' own keyword arguments."""
+    stream: Callable[[int], Stream]
+    """N samples by argument name, sample dimension first, from a seed."""
+    other: Callable[..., Metric] | None = None
+    """The class in a configuration with another update rule."""
+    together: Callable[[int], Stream] | None = None
+    """A stream that both configurations take, where it is not ``stream``."""
+    wrong: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that replace a valid batch's and make it fail."""
+    readouts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """What can be read beside ``compute``; each is collective."""
+    empty: Any = "nan"
+    """What ``compute`` gives without data: "nan" (all NaN) or "zero" (counts)."""
+    core: Callable[..., Any] | None = None
+    """The pure function behind ``update``, compiled to one graph."""
+    core_arguments: Callable[[Stream], Sequence[Any]] = lambda stream: tuple(stream.values())
+    mask: bool = False
+    """Whether ``update`` takes a mask."""
+    real_sums: tuple[str, ...] = ()
+    """States that sum real numbers, in float64; all others count."""
+
+
+def value(entry: Entry, metric: Metric) -> dict[str, Any]:
+    """Everything that can be read off a metric."""
+    return {"compute": metric.compute(), **{name: read(metric) for name, read in entry.readouts.items()}}
+
+
+def outcomes(seed: int, n: int = N) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    draw = [torch.randint(2, (n,), generator=generator).bool() for _ in range(2)]
+    return {"before": draw[0], "after": draw[1]}
+
+
+def sliced(seed: int) -> Stream:
+    index = torch.randint(3, (N,), generator=torch.Generator().manual_seed(seed + 1))
+    return {**outcomes(seed), "slice_index": index}
+
+
+def addressed(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    index = torch.randperm(100, generator=generator)[:N]
+    return {"sample_index": index, "correct": torch.randint(2, (N,), generator=generator).bool()}
+
+
+def _channel(name: str, metric_class: Any, empty: str = "nan") -> list[Entry]:
+    def plain(**options: Any) -> Metric:
+        metric: Metric = metric_class(**options)
+        return metric
+
+    def with_slices(**options: Any) -> Metric:
+        metric: Metric = metric_class(slices=3, **options)
+        return metric
+
+    def one_slice(**options: Any) -> Metric:
+        metric: Metric = metric_class(slices=1, **options)
+        return metric
+
+    core: Any = lambda before, after: count_transitions(before, after, None, 1, None)  # noqa: E731
+    core_sliced: Any = lambda before, after, index: count_transitions(before, after, index, 3, None)  # noqa: E731
+    wrong = {"after": torch.full((N,), 2)}
+    shared: dict[str, Any] = {"wrong": wrong, "empty": empty, "mask": True}
+    return [
+        Entry(name, plain, outcomes, other=with_slices, together=sliced, core=core, **shared),
+        Entry(f"{name}[slices]", with_slices, sliced, other=one_slice, core=core_sliced, **shared),
+    ]
+
+
+def labelled(seed: int) -> Stream:
+    index = torch.randint(3, (N,), generator=torch.Generator().manual_seed(seed + 1)).tolist()
+    return {**outcomes(seed), "slices": [("c", "a", "b")[i] for i in index]}
+
+
+def _protocol() -> Entry:
+    return Entry(
+        "ProtocolChannels",
+        pt.ProtocolChannels,
+        labelled,
+        wrong={"after": torch.full((N,), 2)},
+        readouts={
+            "labels": lambda metric: metric.labels,
+            "counts": lambda metric: metric.counts("default", "b"),
+            "unknown": lambda metric: metric.counts("default", "unknown"),
+            "estimates": lambda metric: metric.estimates(),
+        },
+        empty="zero",
+    )
+
+
+def _memory() -> Entry:
+    return Entry(
+        "OutcomeMemory",
+        lambda **options: pt.OutcomeMemory(100, **options),
+        addressed,
+        other=lambda **options: pt.OutcomeMemory(101, **options),
+        wrong={"sample_index": torch.full((N,), 100)},
+        readouts={
+            "channel": lambda metric: metric.channel("best"),
+            "current": lambda metric: metric.outcomes("current"),
+            "previous": lambda metric: metric.outcomes("previous"),
+        },
+        empty="zero",
+        core=memory.write_outcomes,
+        core_arguments=lambda stream: (
+            torch.full((100,), -1, dtype=torch.int8),
+            stream["sample_index"],
+            stream["correct"],
+        ),
+    )
+
+
+ENTRIES: list[Entry] = [
+    *_channel("ChannelCounts", pt.ChannelCounts, empty="zero"),
+    *_channel("CorrectionRate", pt.CorrectionRate),
+    *_channel("CorruptionRate", pt.CorruptionRate),
+    *_channel("AccuracyDelta", pt.AccuracyDelta),
+    *_channel("ChannelSurplus", pt.ChannelSurplus),
+    *_channel("NegativeFlipRate", pt.NegativeFlipRate),
+    *_channel("PositiveFlipRate", pt.PositiveFlipRate),
+    *_channel("Churn", pt.Churn),
+    _memory(),
+    _protocol(),
+]
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+def part(stream: Stream, rows: Tensor | slice) -> Stream:
+    """Some rows of every argument."""
+    indices = rows.tolist() if isinstance(rows, Tensor) else range(*rows.indices(length(stream)))
+    return {
+        name: values[torch.as_tensor(list(indices), dtype=torch.int64)]
+        if isinstance(values, Tensor)
+        else [values[index] for index in indices]
+        for name, values in stream.items()
+    }
+
+
+def length(stream: Stream) -> int:
+    """Samples of a stream."""
+    return max(len(values) for values in stream.values() if not isinstance(values, str))
+
+
+def same(first: Any, second: Any) -> bool:
+    """Exactly equal, in value, shape and dtype; NaN equals NaN."""
+    if isinstance(first, Tensor):
+        if not isinstance(second, Tensor) or first.shape != second.shape or first.dtype != second.dtype:
+            return False
+        return bool(torch.equal(first.nan_to_num(nan=7e77), second.nan_to_num(nan=7e77)))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, (tuple, list)):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    return bool(first == second)
