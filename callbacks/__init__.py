@@ -1,4 +1,4 @@
-"""Lightning callbacks: what a validation corrected and corrupted, whether it is more than chance, and Sigma-Pi gates."""
+"""Lightning callbacks: what a validation corrected and corrupted, whether it is more than chance; Sigma-Pi gates."""
 
 from polyweave_torch.callbacks._observe import observe
 from polyweave_torch.callbacks.channel import ChannelMonitor

@@ -19,6 +19,8 @@ STYLE = {
     Quadrant.UNKNOWN: ("#999999", "x", "unknown"),
 }
 _LABELLED = 12
+# TensorBoard shows a figure of 5 inches about 350 pixels wide.
+_FONT = 13
 
 
 def phase_plane(
@@ -56,15 +58,15 @@ def phase_plane(
     if p0 is None and total > 0:
         # Every table counts once: "all" beside its slices doubles both sums and leaves their ratio.
         p0 = float(counts[:, 1].sum() / total)
+    seen = {name: channel for name, channel in named.items() if int(channel.total)}
+    largest = max((int(channel.total) for channel in seen.values()), default=0)
+    right = max((_point(ax, name, seen[name], largest, label=len(seen) <= _LABELLED) for name in seen), default=1.0)
+    ax.set(xlim=(-0.02 * right, min(max(1.05 * right, 0.1), 1.02)), ylim=(-0.02, 1.02))
     if p0 is not None:
         _break_even_line(ax, p0)
-    largest = max((int(channel.total) for channel in named.values()), default=0)
-    for name, channel in named.items():
-        if int(channel.total):
-            _point(ax, name if len(named) <= _LABELLED else "", channel, largest)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    ax.set_xlabel("corruption rate γ (right → wrong)")
-    ax.set_ylabel("correction rate c (wrong → right)")
+    ax.set_xlabel("corruption rate γ (right → wrong)", fontsize=_FONT)
+    ax.set_ylabel("correction rate c (wrong → right)", fontsize=_FONT)
+    ax.tick_params(labelsize=_FONT - 2)
     _legend(ax)
     return ax.figure, ax
 
@@ -80,21 +82,23 @@ def _break_even_line(ax: Axes, p0: float) -> None:
     ax.fill_between(gamma, needed, 1, color=STYLE[Quadrant.HELPFUL][0], alpha=0.07, linewidth=0)
 
 
-def _point(ax: Axes, name: str, channel: ChannelEstimate, largest: int) -> None:
-    colour, marker, label = STYLE[Quadrant(int(phase_plane_diagnosis(channel).quadrant))]
+def _point(ax: Axes, name: str, channel: ChannelEstimate, largest: int, *, label: bool) -> float:
+    """Draw one channel; returns how far to the right it matters: its point, and its interval where there is data."""
+    colour, marker, quadrant = STYLE[Quadrant(int(phase_plane_diagnosis(channel).quadrant))]
     bounds = channel_intervals(channel.counts)
     gamma, c = float(channel.gamma), float(channel.c)
     ax.plot([float(bounds.gamma.low), float(bounds.gamma.high)], [c, c], color=colour, linewidth=1, alpha=0.6)
     ax.plot([gamma, gamma], [float(bounds.c.low), float(bounds.c.high)], color=colour, linewidth=1, alpha=0.6)
     size = 20 + 160 * int(channel.total) / largest
-    ax.scatter([gamma], [c], s=size, color=colour, marker=marker, label=label, zorder=3)
-    if name:
+    ax.scatter([gamma], [c], s=size, color=colour, marker=marker, label=quadrant, zorder=3)
+    if label and name:
         short = name if len(name) <= 20 else f"{name[:19]}…"
-        ax.annotate(short, (gamma, c), xytext=(6, 6), textcoords="offset points", fontsize=9)
+        ax.annotate(short, (gamma, c), xytext=(6, 6), textcoords="offset points", fontsize=_FONT - 2)
+    return max(gamma, float(bounds.gamma.high) if int(channel.n1) else 0.0)
 
 
 def _legend(ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
-        ax.legend(once.values(), once.keys(), loc="upper right", fontsize=9, framealpha=0.9)
+        ax.legend(once.values(), once.keys(), loc="best", fontsize=_FONT - 3, framealpha=0.9)
