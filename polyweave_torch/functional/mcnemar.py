@@ -59,6 +59,8 @@ class PairwiseMcNemar(NamedTuple):
     """The tests [..., P]: b counts first right and second wrong, c the reverse."""
     adjusted_p: Tensor
     """[..., P], adjusted over the last dimension: all pairs of one Gram matrix are one family."""
+    family: str
+    """What the adjustment covers: "all pairs", "all pairs of each stratum", or "none"."""
 
 
 def mcnemar(
@@ -173,9 +175,11 @@ def mcnemar_pairs(
     first, second = torch.triu_indices(conditions, conditions, 1)
     result = mcnemar(counts=tables.cpu()[..., first, second, :, :], method=method)
     adjusted = result.p_value if adjust is None else _ADJUSTMENTS[adjust](result, method)
+    family = "none" if adjust is None else "all pairs" if tables.dim() == 4 else "all pairs of each stratum"
     if names is None:
-        return PairwiseMcNemar(first, second, result, adjusted)
-    return PairwiseMcNemar([names[i] for i in first.tolist()], [names[i] for i in second.tolist()], result, adjusted)
+        return PairwiseMcNemar(first, second, result, adjusted, family)
+    firsts, seconds = ([names[i] for i in index.tolist()] for index in (first, second))
+    return PairwiseMcNemar(firsts, seconds, result, adjusted, family)
 
 
 def _discordant_counts(b: Any, c: Any, counts: Counts | None) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,18 @@ from polyweave_torch.metrics.channel import (
     NegativeFlipRate,
     PositiveFlipRate,
 )
+from polyweave_torch.metrics.ensemble import (
+    DisagreementMatrix,
+    DisagreementRate,
+    EnsembleAccuracy,
+    EnsembleGain,
+    MeanMemberAccuracy,
+    PairwiseDisagreement,
+    SoftEnsembleAccuracy,
+)
 from polyweave_torch.metrics.memory import OutcomeMemory
 from polyweave_torch.metrics.padding import padding_mask
+from polyweave_torch.metrics.paired import CochranQPValue, McNemarPValue, PairedOutcomes
 from polyweave_torch.metrics.protocol import ProtocolChannels
 
 __all__ = [
@@ -19,11 +29,21 @@ __all__ = [
     "ChannelCounts",
     "ChannelSurplus",
     "Churn",
+    "CochranQPValue",
     "CorrectionRate",
     "CorruptionRate",
+    "DisagreementMatrix",
+    "DisagreementRate",
+    "EnsembleAccuracy",
+    "EnsembleGain",
+    "McNemarPValue",
+    "MeanMemberAccuracy",
     "NegativeFlipRate",
     "OutcomeMemory",
+    "PairedOutcomes",
+    "PairwiseDisagreement",
     "PositiveFlipRate",
     "ProtocolChannels",
+    "SoftEnsembleAccuracy",
     "padding_mask",
 ]

@@ -10,7 +10,10 @@ from torchmetrics import Metric
 
 import polyweave_torch as pt
 from polyweave_torch.functional.channel import count_transitions
+from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
+from polyweave_torch.functional.soft_votes import soft_ensemble_counts
 from polyweave_torch.metrics import memory
+from polyweave_torch.metrics.paired import pack_outcomes
 
 N = 37
 Stream = dict[str, Any]
@@ -110,6 +113,109 @@ def _protocol() -> Entry:
     )
 
 
+CONDITIONS, MEMBERS, CLASSES = 3, 4, 5
+
+
+def conditions(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    return {"correct": torch.randint(2, (N, CONDITIONS), generator=generator).bool()}
+
+
+def stratified(seed: int) -> Stream:
+    index = torch.randint(3, (N,), generator=torch.Generator().manual_seed(seed + 1))
+    return {**conditions(seed), "slice_index": index}
+
+
+def votes(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(CLASSES, (N,), generator=generator)
+    # Members that are mostly right, so that they also agree.
+    slip = torch.rand(N, MEMBERS, generator=generator) < 0.2
+    return {"preds": (target[:, None] + slip) % CLASSES, "target": target}
+
+
+def probabilities(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    probs = torch.rand(N, MEMBERS, CLASSES, generator=generator).softmax(-1)
+    return {"probs": probs, "target": torch.randint(CLASSES, (N,), generator=generator)}
+
+
+def _paired() -> list[Entry]:
+    readouts: dict[str, Any] = {
+        "gram": lambda metric: metric.gram,
+        "n": lambda metric: metric.n,
+        "mcnemar": lambda metric: metric.mcnemar(),
+        "pooled": lambda metric: metric.mcnemar("midp", pooled=True),
+        "cochran_q": lambda metric: metric.cochran_q(permutation=True),
+        "accuracies": lambda metric: metric.accuracies(),
+        "intervals": lambda metric: metric.intervals(0.9),
+    }
+    wrong = {"correct": torch.full((N, CONDITIONS), 2)}
+    plain: Any = lambda **options: pt.PairedOutcomes(CONDITIONS, **options)  # noqa: E731
+    strata: Any = lambda **options: pt.PairedOutcomes(CONDITIONS, slices=3, **options)  # noqa: E731
+    core: Any = lambda correct: pack_outcomes(correct, None, None, 1)  # noqa: E731
+    core_strata: Any = lambda correct, index: pack_outcomes(correct, index, None, 3)  # noqa: E731
+    shared: dict[str, Any] = {"wrong": wrong, "mask": True}
+    return [
+        Entry(
+            "PairedOutcomes",
+            plain,
+            conditions,
+            other=strata,
+            together=stratified,
+            readouts=readouts,
+            empty="zero",
+            core=core,
+            **shared,
+        ),
+        Entry(
+            "PairedOutcomes[slices]", strata, stratified, readouts=readouts, empty="zero", core=core_strata, **shared
+        ),
+        Entry("CochranQPValue", lambda **options: pt.CochranQPValue(CONDITIONS, **options), conditions, **shared),
+        Entry(
+            "McNemarPValue",
+            pt.McNemarPValue,
+            outcomes,
+            wrong={"after": torch.full((N,), 2)},
+            mask=True,
+        ),
+    ]
+
+
+def _ensemble(name: str, metric_class: Any) -> Entry:
+    return Entry(
+        name,
+        lambda **options: metric_class(MEMBERS, CLASSES, **options),
+        votes,
+        other=lambda **options: metric_class(MEMBERS, CLASSES, ignore_index=0, **options),
+        wrong={"preds": torch.full((N, MEMBERS), CLASSES)},
+        core=lambda preds, target: ensemble_counts(preds, target, CLASSES, member_dim=1),
+        mask=True,
+    )
+
+
+def _disagreement() -> list[Entry]:
+    return [
+        Entry(
+            "DisagreementMatrix",
+            lambda **options: pt.DisagreementMatrix(MEMBERS, **options),
+            lambda seed: {"preds": votes(seed)["preds"]},
+            wrong={"preds": torch.zeros(N, MEMBERS + 1, dtype=torch.int64)},
+            core=lambda preds: agreement_counts(preds, member_dim=1),
+            mask=True,
+        ),
+        Entry(
+            "SoftEnsembleAccuracy",
+            lambda **options: pt.SoftEnsembleAccuracy(MEMBERS, CLASSES, **options),
+            probabilities,
+            other=lambda **options: pt.SoftEnsembleAccuracy(MEMBERS, CLASSES, from_logits=True, **options),
+            wrong={"target": torch.full((N,), CLASSES)},
+            core=soft_ensemble_counts,
+            mask=True,
+        ),
+    ]
+
+
 def _memory() -> Entry:
     return Entry(
         "OutcomeMemory",
@@ -143,6 +249,13 @@ ENTRIES: list[Entry] = [
     *_channel("Churn", pt.Churn),
     _memory(),
     _protocol(),
+    *_paired(),
+    _ensemble("EnsembleAccuracy", pt.EnsembleAccuracy),
+    _ensemble("MeanMemberAccuracy", pt.MeanMemberAccuracy),
+    _ensemble("EnsembleGain", pt.EnsembleGain),
+    _ensemble("DisagreementRate", pt.DisagreementRate),
+    _ensemble("PairwiseDisagreement", pt.PairwiseDisagreement),
+    *_disagreement(),
 ]
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 

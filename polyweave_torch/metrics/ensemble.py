@@ -1,0 +1,315 @@
+"""Votes and disagreement of an ensemble, as metrics that share one vector of counts."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from polyweave_torch.functional._checks import check_range, check_same_length, is_integer
+from polyweave_torch.functional.ensemble import (
+    disagreement_matrix_from_counts,
+    disagreement_rate_from_counts,
+    ensemble_accuracy_from_counts,
+    ensemble_gain_from_counts,
+    mean_accuracy_from_counts,
+    pairwise_disagreement_from_counts,
+)
+from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
+from polyweave_torch.functional.soft_votes import check_probabilities, soft_accuracy_from_counts, soft_ensemble_counts
+from polyweave_torch.metrics.base import TableMetric
+
+
+class _EnsembleScalar(TableMetric):
+    """Shared by the scalars: the counts of :func:`ensemble_counts`, read as one number."""
+
+    higher_is_better: bool | None = None
+    plot_lower_bound = 0.0
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        num_members: int,
+        num_classes: int,
+        ignore_index: int | None = None,
+        *,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(validate_args=validate_args, **kwargs)
+        for name, size in (("num_members", num_members), ("num_classes", num_classes)):
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, but is {size}")
+        self.num_members = num_members
+        self.num_classes = num_classes
+        self.ignore_index = ignore_index
+        ignored = "" if ignore_index is None else f"_ignore_{ignore_index}".replace("-", "minus_")
+        self._state = f"ensemble_counts_{num_members}_{num_classes}{ignored}"
+        self.declare(self._state, torch.zeros(5 * num_members + 5, dtype=torch.int64))
+
+    def update(self, preds: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
+        """Count the votes of a batch."""
+        _check_members(preds, self.num_members)
+        check_same_length(len(preds), target, name="preds", other_name="target")
+        if not is_integer(target) and target.numel():
+            raise TypeError(f"target must be integer class labels, but came as {target.dtype}")
+        _check_mask(preds, mask)
+        if self.validate_args:
+            kept = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
+            for name, labels in (("preds", preds), ("target", target)):
+                inside = kept.view(-1, *[1] * (labels.dim() - 1)).expand_as(labels)
+                if self.ignore_index is not None:
+                    inside = inside & (labels != self.ignore_index)
+                check_range(labels.masked_fill(~inside, 0), self.num_classes, name=name, what="num_classes")
+        batch = ensemble_counts(
+            preds, target, self.num_classes, member_dim=1, ignore_index=self.ignore_index, mask=mask
+        )
+        setattr(self, self._state, getattr(self, self._state) + batch)
+
+    def _counts(self) -> Tensor:
+        counts: Tensor = getattr(self, self._state)
+        return counts
+
+
+class EnsembleAccuracy(_EnsembleScalar):
+    """Accuracy of the majority vote of M members, ties to the lowest class.
+
+    As input to ``update``: ``preds`` ``[N, M]`` integer classes, ``target`` ``[N]``, and optionally ``mask`` ``[N]``
+    bool, False leaves a sample out. As output of ``compute``: a 0-d tensor, NaN without samples. All scalars of one
+    ensemble share their counts, so a ``MetricCollection`` of them updates once.
+
+    Args:
+        num_members: M.
+        num_classes: C; labels must lie in [0, C).
+        ignore_index: as a prediction a member's abstention, as a target a sample to leave out.
+        validate_args: check values in ``update``, which waits for the device.
+        kwargs: see :class:`torchmetrics.Metric`.
+
+    Raises:
+        ValueError: in ``update``, where shapes differ from what the metric was built for, or a label is out of range.
+
+    Example:
+        >>> import torch
+        >>> metric = EnsembleAccuracy(num_members=3, num_classes=4)
+        >>> metric.update(torch.tensor([[0, 0, 1], [2, 3, 2], [1, 1, 1]]), torch.tensor([0, 3, 1]))
+        >>> metric.compute()
+        tensor(0.6667, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+
+    def compute(self) -> Tensor:  # noqa: D102
+        return ensemble_accuracy_from_counts(self._counts())
+
+
+class MeanMemberAccuracy(_EnsembleScalar):
+    """Mean of the members' own accuracies: what the vote is compared with.
+
+    Input and arguments as in :class:`EnsembleAccuracy`.
+
+    Args:
+        num_members: M.
+        num_classes: C.
+        ignore_index: as in :class:`EnsembleAccuracy`.
+
+    Example:
+        >>> import torch
+        >>> metric = MeanMemberAccuracy(num_members=2, num_classes=4)
+        >>> metric.update(torch.tensor([[0, 0], [2, 3]]), torch.tensor([0, 3]))
+        >>> metric.compute()
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+
+    def compute(self) -> Tensor:  # noqa: D102
+        return mean_accuracy_from_counts(self._counts())
+
+
+class EnsembleGain(_EnsembleScalar):
+    """Accuracy of the majority vote minus the members' mean accuracy.
+
+    Input and arguments as in :class:`EnsembleAccuracy`.
+
+    Args:
+        num_members: M.
+        num_classes: C.
+        ignore_index: as in :class:`EnsembleAccuracy`.
+
+    Example:
+        >>> import torch
+        >>> metric = EnsembleGain(num_members=3, num_classes=2)
+        >>> metric.update(torch.tensor([[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]), torch.tensor([1, 1, 1, 1]))
+        >>> metric.compute()
+        tensor(0.2500, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    plot_lower_bound = -1.0
+
+    def compute(self) -> Tensor:  # noqa: D102
+        return ensemble_gain_from_counts(self._counts())
+
+
+class DisagreementRate(_EnsembleScalar):
+    """Share of samples on which the members are not unanimous.
+
+    Input and arguments as in :class:`EnsembleAccuracy`; one member gives 0.
+
+    Args:
+        num_members: M.
+        num_classes: C.
+        ignore_index: as in :class:`EnsembleAccuracy`.
+
+    Example:
+        >>> import torch
+        >>> metric = DisagreementRate(num_members=3, num_classes=4)
+        >>> metric.update(torch.tensor([[0, 0, 1], [2, 2, 2]]), torch.tensor([0, 2]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+    """
+
+    def compute(self) -> Tensor:  # noqa: D102
+        return disagreement_rate_from_counts(self._counts())
+
+
+class PairwiseDisagreement(_EnsembleScalar):
+    """Share of pairs of members whose labels differ, averaged over samples.
+
+    Input and arguments as in :class:`EnsembleAccuracy`; one member gives 0.
+
+    Args:
+        num_members: M.
+        num_classes: C.
+        ignore_index: as in :class:`EnsembleAccuracy`.
+
+    Example:
+        >>> import torch
+        >>> metric = PairwiseDisagreement(num_members=3, num_classes=4)
+        >>> metric.update(torch.tensor([[0, 0, 1], [2, 2, 2]]), torch.tensor([0, 2]))
+        >>> metric.compute()
+        tensor(0.3333, dtype=torch.float64)
+    """
+
+    def compute(self) -> Tensor:  # noqa: D102
+        return pairwise_disagreement_from_counts(self._counts())
+
+
+class DisagreementMatrix(TableMetric):
+    """How often each two members differ: ``[M, M]``, symmetric, 0 on the diagonal.
+
+    As input to ``update``: ``preds`` ``[N, M]`` integer labels of any range, and optionally ``mask`` ``[N]`` bool. As
+    output of ``compute``: the share of samples on which two members' labels differ, NaN without samples.
+
+    Args:
+        num_members: M.
+        validate_args: taken as by all metrics; there is no value to check here.
+        kwargs: see :class:`torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> metric = DisagreementMatrix(num_members=2)
+        >>> metric.update(torch.tensor([[0, 0], [1, 2], [3, 3], [4, 4]]))
+        >>> metric.compute()
+        tensor([[0.0000, 0.2500],
+                [0.2500, 0.0000]], dtype=torch.float64)
+    """
+
+    plot_lower_bound = 0.0
+    plot_upper_bound = 1.0
+
+    def __init__(self, num_members: int, *, validate_args: bool = True, **kwargs: Any) -> None:
+        super().__init__(validate_args=validate_args, **kwargs)
+        if num_members < 1:
+            raise ValueError(f"num_members must be at least 1, but is {num_members}")
+        self.num_members = num_members
+        self._state = f"member_agreements_{num_members}"
+        self.declare(self._state, torch.zeros(2, num_members, num_members, dtype=torch.int64))
+
+    def update(self, preds: Tensor, mask: Tensor | None = None) -> None:
+        """Count the agreements of a batch."""
+        _check_members(preds, self.num_members)
+        _check_mask(preds, mask)
+        batch = agreement_counts(preds, member_dim=1, mask=mask)
+        setattr(self, self._state, getattr(self, self._state) + batch)
+
+    def compute(self) -> Tensor:
+        """The matrix."""
+        return disagreement_matrix_from_counts(getattr(self, self._state))
+
+
+class SoftEnsembleAccuracy(TableMetric):
+    """Accuracy of the soft vote: the class of the highest mean probability, of equals the lowest.
+
+    As input to ``update``: ``probs`` ``[N, M, C]`` probabilities (or logits), ``target`` ``[N]``, and optionally
+    ``mask`` ``[N]`` bool. As output of ``compute``: a 0-d tensor, NaN without samples.
+
+    Args:
+        num_members: M.
+        num_classes: C.
+        from_logits: ``probs`` are logits.
+        validate_args: check values in ``update``, which waits for the device.
+        kwargs: see :class:`torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> metric = SoftEnsembleAccuracy(num_members=2, num_classes=2)
+        >>> metric.update(torch.tensor([[[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.8], [0.3, 0.7]]]), torch.tensor([0, 0]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    plot_lower_bound = 0.0
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        num_members: int,
+        num_classes: int,
+        from_logits: bool = False,
+        *,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(validate_args=validate_args, **kwargs)
+        self.num_members = num_members
+        self.num_classes = num_classes
+        self.from_logits = from_logits
+        self._state = f"soft_votes_{num_members}_{num_classes}_{'logits' if from_logits else 'probs'}"
+        self.declare(self._state, torch.zeros(2, dtype=torch.int64))
+
+    def update(self, probs: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
+        """Count the soft votes of a batch."""
+        if probs.dim() != 3 or probs.shape[1:] != (self.num_members, self.num_classes):
+            raise ValueError(
+                f"probs must have shape [N, {self.num_members}, {self.num_classes}] as the metric was built for, "
+                f"but came with shape {list(probs.shape)}"
+            )
+        _check_mask(probs, mask)
+        if self.validate_args:
+            check_probabilities(probs, self.from_logits)
+            kept = target if mask is None else target.masked_fill(~mask, 0)
+            check_range(kept, self.num_classes, name="target", what="num_classes")
+        batch = soft_ensemble_counts(probs, target, from_logits=self.from_logits, mask=mask)
+        setattr(self, self._state, getattr(self, self._state) + batch)
+
+    def compute(self) -> Tensor:
+        """The accuracy."""
+        return soft_accuracy_from_counts(getattr(self, self._state))
+
+
+def _check_members(preds: Tensor, num_members: int) -> None:
+    if preds.dim() != 2 or preds.shape[1] != num_members:
+        raise ValueError(
+            f"preds must have shape [N, {num_members}], one column a member, but came with shape {list(preds.shape)}; "
+            "build one metric per ensemble size"
+        )
+    if not is_integer(preds) and preds.numel():
+        raise TypeError(f"preds must be integer class labels, but came as {preds.dtype}; take the argmax of scores")
+
+
+def _check_mask(preds: Tensor, mask: Tensor | None) -> None:
+    if mask is not None:
+        check_same_length(len(preds), mask, name="preds", other_name="mask")
+        if mask.dtype != torch.bool:
+            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
