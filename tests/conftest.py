@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import matplotlib
 import pytest
 
+from tests.contract.ranks import RankPool
+
 matplotlib.use("Agg")
 
 
@@ -20,3 +22,10 @@ def _third_party_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=r"The number of training batches", category=UserWarning)
         warnings.filterwarnings("ignore", message=r".*sampler has shuffling enabled", category=UserWarning)
         yield
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[RankPool]:
+    """The session's gloo ranks."""
+    with RankPool() as made:
+        yield made

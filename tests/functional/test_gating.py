@@ -20,8 +20,8 @@ from polyweave_torch.functional import (
 from tests.functional.test_channel import cells
 
 
-def channel(n00: int, n01: int, n10: int, n11: int, smoothing: float = 0.5) -> Any:
-    return estimate_channel([[n00, n01], [n10, n11]], smoothing=smoothing)
+def channel(*table: int, smoothing: float = 0.5) -> Any:
+    return estimate_channel([table[:2], table[2:]], smoothing=smoothing)
 
 
 def test_the_documents_synopsis() -> None:
@@ -136,7 +136,7 @@ def test_at_accuracy_zero_every_correction_pays() -> None:
 def test_no_data_is_unknown_and_never_activated(table: tuple[int, ...], p0: float | None) -> None:
     step = channel(*table)
     for rule in ("surplus", "gain", "interval"):
-        diagnosis = phase_plane_diagnosis(step, p0=p0, by=rule)  # type: ignore[arg-type]
+        diagnosis = phase_plane_diagnosis(step, p0=p0, by=rule)
         assert int(diagnosis.quadrant) == Quadrant.UNKNOWN
     at = float(step.p0) if p0 is None else p0
     assert not should_activate_step(at, step, cost_threshold=-1.0).activate

@@ -1,0 +1,138 @@
+"""Bootstrap means of columns of paired differences, exact to the last bit whatever is computed beside them.
+
+Drawing N units with replacement and averaging is a weighted mean, whose weights are the counts of how often each unit
+was drawn. So B resamples of all columns are one product of counts and differences; and where a column holds few
+distinct values, how often each of those was drawn is multinomial, and N doesn't matter.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+# Cells held at once. As int64 and as float64 they are 4 MiB each, and there are few others.
+_CELLS_AT_ONCE = 2**19
+# A multinomial draw of one distinct value costs about as much as drawing this many units.
+_DRAWS_PER_VALUE = 32
+
+
+class ResamplingUnits(NamedTuple):
+    """What is drawn, pairs or clusters of pairs, by its sums over C columns.
+
+    The sums are of the differences less the centre of their column's range, as whole numbers of quanta, so large that
+    every total of as many units stays below 2^53. Such totals are exact: neither the columns beside one nor the blocks
+    of a matrix product can change them.
+    """
+
+    sums: Tensor
+    """float64 [C, U]."""
+    sizes: Tensor | None
+    """int64 [U], the pairs of each unit; None where each is one pair."""
+    centre: Tensor
+    """float64 [C]."""
+    quantum: Tensor
+    """float64 [C], powers of 2."""
+
+
+def resampling_units(
+    before: Tensor, after: Tensor, columns: list[int], complete: Tensor, labels: Tensor | None
+) -> ResamplingUnits:
+    """The complete pairs of some columns of the arms [N, L], or the clusters that their labels make of them."""
+    units = most = int(complete.sum())
+    unit, sizes = None, None
+    if labels is not None:
+        _, unit, sizes = torch.unique(labels[complete], return_inverse=True, return_counts=True)
+        units, most = len(sizes), len(sizes) * int(sizes.max())
+    bits = 52 - math.ceil(math.log2(most))
+    sums = torch.zeros(len(columns), units, dtype=torch.float64, device=before.device)
+    centre, quantum = sums.new_empty(2, len(columns))
+    # One column at a time, which keeps the temporaries small.
+    for row, (column, total) in enumerate(zip(columns, sums, strict=True)):
+        difference = (after[:, column].to(torch.float64) - before[:, column].to(torch.float64))[complete]
+        low, high = torch.aminmax(difference)
+        centre[row] = low / 2.0 + high / 2.0
+        largest = torch.maximum(high - centre[row], centre[row] - low)
+        quantum[row] = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - bits)
+        whole = difference.sub_(centre[row]).div_(quantum[row]).round_()
+        if unit is None:
+            total.copy_(whole)
+        else:
+            total.index_add_(0, unit, whole)
+    return ResamplingUnits(sums, None if most == units else sizes, centre, quantum)
+
+
+def mean_deviations(units: ResamplingUnits) -> Tensor:
+    """The mean difference of each column [C] less its centre."""
+    pairs = units.sums.shape[1] if units.sizes is None else units.sizes.sum()
+    return units.sums.sum(1) / pairs * units.quantum
+
+
+def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> Tensor:
+    """The same [C, B] of resamples of as many units as there are. A column's depend on nothing but itself."""
+    count = units.sums.shape[1]
+    if units.sizes is not None:
+        totals = drawn_totals(torch.cat((units.sums, units.sizes.unsqueeze(0))), resamples, seed)
+        return totals[:-1] / totals[-1] * units.quantum.unsqueeze(1)
+    totals = units.sums.new_empty(len(units.sums), resamples)
+    drawn = []
+    for column, values in enumerate(units.sums):
+        few = _few_values(values)
+        if few is None:
+            drawn.append(column)
+        else:
+            totals[column] = torch.from_numpy(multinomial_totals(*few, resamples, seed))
+    if drawn:
+        totals[drawn] = drawn_totals(units.sums[drawn], resamples, seed)
+    return totals / count * units.quantum.unsqueeze(1)
+
+
+def _few_values(values: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """The distinct values and how often each occurs, where they are few enough to be drawn instead of the units."""
+    most = len(values) // _DRAWS_PER_VALUE
+    # Twice as many of the values as may be distinct tell real numbers apart without sorting all of them.
+    if len(torch.unique(values[: 2 * most])) > most:
+        return None
+    distinct, multiplicity = torch.unique(values, return_counts=True)
+    return (distinct.cpu().numpy(), multiplicity.cpu().numpy()) if len(distinct) <= most else None
+
+
+def drawn_totals(columns: Tensor, resamples: int, seed: int) -> Tensor:
+    """Totals [C, B] of N units drawn from N, for columns [C, N] whose sums are exact.
+
+    Each resample is the counts of how often each unit was drawn, and the totals are the product with them: one set of
+    resamples serves all columns.
+    """
+    units, device = columns.shape[1], columns.device
+    generator = torch.Generator(device).manual_seed(seed)
+    rows, width = min(resamples, max(1, _CELLS_AT_ONCE // units)), min(units, _CELLS_AT_ONCE)
+    # Kept over the blocks, since fresh memory costs page faults.
+    index = torch.empty(rows, width, dtype=torch.int64, device=device)
+    once = torch.ones(rows, width, dtype=torch.uint8, device=device)
+    counts = torch.empty(rows, units, dtype=torch.uint8, device=device)
+    wide = torch.empty(rows, width, dtype=columns.dtype, device=device)
+    totals = columns.new_zeros(len(columns), resamples)
+    for block in torch.split(totals, rows, 1):
+        block_rows = slice(block.shape[1])
+        # No unit is drawn 256 times: of N draws that has a probability below 1e-500.
+        drawn = counts[block_rows].zero_()
+        for start in range(0, units, width):
+            some = (block_rows, slice(min(width, units - start)))
+            drawn.scatter_add_(1, index[some].random_(0, units, generator=generator), once[some])
+        for part, values in zip(torch.split(drawn, width, 1), torch.split(columns, width, 1), strict=True):
+            # The few columns as the left factor: as the right one they would take several times as long.
+            block.addmm_(values, wide[block_rows, : part.shape[1]].copy_(part).T)
+    return totals
+
+
+def multinomial_totals(
+    values: NDArray[np.float64], multiplicity: NDArray[np.int64], resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """The same for one column of few distinct values, from how often each was drawn: totals [B], whatever N."""
+    generator = np.random.default_rng(seed)
+    draws = multiplicity.sum()
+    rows = max(1, _CELLS_AT_ONCE // len(values))
+    sizes = (min(rows, resamples - start) for start in range(0, resamples, rows))
+    return np.concatenate([generator.multinomial(draws, multiplicity / draws, size) @ values for size in sizes])

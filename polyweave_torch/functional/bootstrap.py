@@ -1,0 +1,211 @@
+"""The paired bootstrap of a difference of means: by resampling, and exactly where the outcomes are binary."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import binom
+from torch import Tensor
+
+from polyweave_torch.functional._checks import Counts, as_counts, check_open_unit, check_same_length, is_integer
+from polyweave_torch.functional._discordants import discordant_blocks
+from polyweave_torch.functional._resampling import mean_deviations, resampled_deviations, resampling_units
+from polyweave_torch.functional.difference import wald_standard_error
+
+Values = Tensor | Sequence[Any]
+
+
+class BootstrapInterval(NamedTuple):
+    """A mean paired difference with its percentile interval; each tensor on the CPU, of the columns' shape."""
+
+    estimate: Tensor
+    """Mean of treatment - control over the complete pairs; of exact binary data p1 - p0."""
+    low: Tensor
+    """Lower end."""
+    high: Tensor
+    """Upper end."""
+    standard_error: Tensor
+    """Standard deviation of the resampled means."""
+    significant: Tensor
+    """bool, the interval does not contain 0; False where undefined."""
+    level: float
+    """Coverage of the interval."""
+    pairs: Tensor
+    """int64, complete pairs."""
+
+
+def paired_bootstrap(
+    control: Values,
+    treatment: Values,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    clusters: Values | None = None,
+    seed: int = 0,
+) -> BootstrapInterval:
+    r"""Percentile interval of the mean of treatment - control over pairs, by resampling pairs with replacement.
+
+    .. math:: \bar d^{*} = \frac{1}{N} \sum_i k_i (t_i - c_i), \qquad k \sim \mathrm{Multinomial}(N; 1/N, \dots, 1/N)
+
+    The ends are the (1 - level)/2 and (1 + level)/2 quantiles (linear) of ``resamples`` such means. A column of few
+    distinct differences draws the counts of its values instead of its pairs, which is the same distribution.
+
+    Every column is resampled over its own complete pairs from the same seed: columns with the same pairs share their
+    resamples, and a column's interval is what it would be alone, to the last bit, whatever columns stand beside it. The
+    sums are of whole multiples of a quantum (3e-10 of the column's range for a million pairs, less for fewer), so that
+    no order of summation can change them; an end within a few quanta of 0 is 0.
+
+    The interval is too narrow for few pairs: at a level of .95 it excludes 0 by chance in about 16 % of the cases at
+    N = 5, 11 % at 10, 7 % at 20.
+
+    Args:
+        control: ``[N]`` or ``[N, L]`` numbers; a pair with a NaN in either arm is left out of that column.
+        treatment: the same shape, the same samples.
+        resamples: number of resamples B, at least 2.
+        level: coverage of the interval.
+        clusters: ``[N]`` integer labels; whole clusters are resampled, and the mean is over the pairs of those drawn.
+        seed: of a generator of its own; the global one is not touched. A seed gives one result on one kind of device.
+
+    Returns:
+        :class:`BootstrapInterval`, 0-d or ``[L]``, float64 on the CPU; the work is done on the input's device. Fewer
+        than 2 pairs (or clusters): NaN ends and error, not significant. A constant difference: an interval of width 0.
+
+    Raises:
+        ValueError: where the shapes differ or aren't ``[N]`` or ``[N, L]``, clusters aren't ``[N]``, ``resamples`` is
+            below 2, ``seed`` is negative, or ``level`` is outside (0, 1).
+
+    Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+
+    Example:
+        >>> from polyweave_torch.functional.bootstrap import paired_bootstrap
+        >>> interval = paired_bootstrap([1, 2, 3, 4], [2, 4, 4, 5])
+        >>> print(f"{interval.estimate:.2f} [{interval.low:.2f}, {interval.high:.2f}]", bool(interval.significant))
+        1.25 [1.00, 1.75] True
+    """
+    check_open_unit(level, name="level")
+    if resamples < 2 or seed < 0:
+        raise ValueError(f"resamples must be at least 2 and seed at least 0, but are {resamples} and {seed}")
+    before, after = _as_tensor(control), _as_tensor(treatment)
+    if before.shape != after.shape or before.dim() not in (1, 2):
+        raise ValueError(
+            "control and treatment must have one shape, [N] or [N, L], but came with shapes "
+            f"{list(before.shape)} and {list(after.shape)}; align the two arms by sample first"
+        )
+    labels = None if clusters is None else _as_labels(clusters, before)
+    shape = before.shape[1:]
+    before, after = (arm.unsqueeze(1) if arm.dim() == 1 else arm for arm in (before, after))
+    present = ~(before.isnan() | after.isnan())
+    estimate, low, high, error = torch.full((4, before.shape[1]), math.nan, dtype=torch.float64)
+    for members, complete in _columns_of_equal_pairs(present):
+        units = resampling_units(before, after, members, complete, labels)
+        centre, quantum = units.centre.cpu(), units.quantum.cpu()
+        estimate[members] = mean_deviations(units).cpu() + centre
+        if units.sums.shape[1] < 2:
+            continue
+        deviations = resampled_deviations(units, resamples, seed).cpu()
+        means = deviations + centre.unsqueeze(1)
+        ends = torch.stack((_lower_end(means, level), -_lower_end(-means, level)))
+        low[members], high[members] = ends.masked_fill(ends.abs() <= 8.0 * quantum, 0.0)
+        # Row by row, since a reduction of many rows may add in another order.
+        error[members] = torch.stack([row.std() for row in deviations])
+    fields = (field.reshape(shape) for field in (estimate, low, high, error, present.sum(0).cpu()))
+    return _interval(*fields, level=level)
+
+
+def exact_binary_bootstrap(counts: Counts, *, level: float = 0.95) -> BootstrapInterval:
+    r"""The paired bootstrap of p1 - p0 from the counts alone: the limit of infinitely many resamples.
+
+    A resample of N pairs has (n01*, n10*) multinomial with the observed shares, so the law of
+    :math:`(n_{01}^* - n_{10}^*)/N` is known. Each end is its exact quantile, the smallest value whose cumulative
+    probability reaches (1 - level)/2, or (1 + level)/2.
+
+    Args:
+        counts: integers ``[..., 2, 2]`` by ``[before, after]``. The time grows with the square root of N.
+        level: coverage of the interval.
+
+    Returns:
+        :class:`BootstrapInterval`, float64 ``[...]`` on the CPU, ``standard_error``
+        :math:`\sqrt{(n_{01}+n_{10}-(n_{01}-n_{10})^2/N)}/N`. Fewer than 2 pairs: NaN ends and error, not significant.
+
+    Raises:
+        TypeError: where the counts are not integers.
+        ValueError: where they are negative or not 2x2, or ``level`` is outside (0, 1).
+
+    Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+
+    Example:
+        >>> from polyweave_torch.functional.bootstrap import exact_binary_bootstrap
+        >>> interval = exact_binary_bootstrap([[8, 6], [2, 31]])
+        >>> print(f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]", bool(interval.significant))
+        0.085 [-0.021, 0.213] False
+    """
+    check_open_unit(level, name="level")
+    table = as_counts(counts).cpu().to(torch.float64)
+    gained, lost, total = table[..., 0, 1], table[..., 1, 0], table.sum((-1, -2))
+    pairs = total.numpy().ravel()
+    discordance = ((gained + lost) / total.clamp(min=1.0)).numpy().ravel()
+    share = torch.where(gained + lost > 0.0, gained / (gained + lost), 0.5).numpy().ravel()
+    ends = np.empty((2, pairs.size))
+    for rows, m, probability in discordant_blocks(pairs, discordance):
+        for end, tail in zip(ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0), strict=True):
+            end[rows] = _smallest_difference(m, probability, share[rows, None], pairs[rows], tail)
+    low, high = (torch.from_numpy(end).reshape(total.shape) / total for end in ends)
+    error = wald_standard_error(gained, lost, total)
+    low, high, error = (field.masked_fill(total < 2.0, torch.nan) for field in (low, high, error))
+    return _interval((gained - lost) / total, low, high, error, total.to(torch.int64), level=level)
+
+
+def _interval(
+    estimate: Tensor, low: Tensor, high: Tensor, error: Tensor, pairs: Tensor, *, level: float
+) -> BootstrapInterval:
+    significant = (low > 0.0) | (high < 0.0)
+    return BootstrapInterval(estimate, low, high, error, significant, level, pairs)
+
+
+def _as_tensor(values: Values) -> Tensor:
+    if not isinstance(values, Tensor):
+        return torch.as_tensor(values, dtype=torch.float64)
+    # MPS has no float64.
+    return values.detach().cpu() if values.device.type == "mps" else values.detach()
+
+
+def _as_labels(clusters: Values, control: Tensor) -> Tensor:
+    labels = torch.as_tensor(clusters, device=control.device)
+    check_same_length(len(control), labels, name="control", other_name="clusters")
+    if not is_integer(labels):
+        raise TypeError(f"clusters must be integer labels, but came as {labels.dtype}; number the clusters")
+    return labels
+
+
+def _columns_of_equal_pairs(present: Tensor) -> Iterator[tuple[list[int], Tensor]]:
+    """The columns of [N, L] grouped by which pairs are complete, with those pairs; columns without any are left out."""
+    groups: dict[bytes, list[int]] = {}
+    for column, pattern in enumerate(present.T.cpu().numpy()):
+        if pattern.any():
+            groups.setdefault(pattern.tobytes(), []).append(column)
+    for members in groups.values():
+        yield members, present[:, members[0]]
+
+
+def _lower_end(means: Tensor, level: float) -> Tensor:
+    """The (1 - level)/2 quantile of each row, linear between the two means beside it."""
+    position = (means.shape[1] - 1) * (1.0 - level) / 2.0
+    below = math.floor(position)
+    smallest = torch.topk(means, min(below + 2, means.shape[1]), dim=1, largest=False).values
+    return torch.lerp(smallest[:, below], smallest[:, -1], position - below)
+
+
+def _smallest_difference(
+    m: NDArray[np.float64], probability: NDArray[np.float64], share: NDArray[np.float64], pairs: Any, reach: float
+) -> NDArray[np.float64]:
+    """The smallest gains - losses whose cumulative probability is at least ``reach``, by bisection."""
+    low, high = -pairs - 1.0, pairs.copy()
+    while bool((high - low > 1.0).any()):
+        middle = np.floor((low + high) / 2.0)
+        gains = np.floor((m + middle[:, None]) / 2.0)
+        reached = (probability * binom.cdf(gains, m, share)).sum(-1) >= reach
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return np.asarray(high)
