@@ -79,6 +79,23 @@ class ChannelCounts(TableMetric):
         """The table."""
         return self._counts()
 
+    def plot(self, val: Tensor | None = None, ax: Any = None) -> Any:
+        """Draw the phase plane: one point a slice, see :func:`polyweave_torch.plot.phase_plane` (extra ``plot``).
+
+        Args:
+            val: what ``compute`` returned; by default ``compute()`` is called.
+            ax: matplotlib axes to draw on.
+
+        Returns:
+            Figure and axes.
+        """
+        from polyweave_torch.plot import phase_plane  # the metrics work without matplotlib
+
+        counts = self.compute() if val is None else val
+        tables = counts.reshape(-1, 2, 2)
+        names = self.slice_names or ("all",)
+        return phase_plane({name: estimate_channel(table) for name, table in zip(names, tables, strict=True)}, ax=ax)
+
     def _counts(self) -> Tensor:
         counts: Tensor = getattr(self, self._state)
         return counts[0] if self.slice_names is None else counts
@@ -97,6 +114,10 @@ class _ChannelScalar(ChannelCounts):
     ) -> None:
         super().__init__(slices, validate_args=validate_args, **kwargs)
         self.smoothing = smoothing
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw one value or a sequence of values, as torchmetrics does for scalars."""
+        return TableMetric.plot(self, val, ax)
 
     def _estimate(self) -> ChannelEstimate:
         return estimate_channel(self._counts(), smoothing=self.smoothing)

@@ -271,6 +271,10 @@ class McNemarPValue(ChannelCounts):
             raise ValueError("McNemarPValue takes before and after, each [N], or correct [N, 2]; none came")
         super().update(before, after, None, mask)
 
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw one value or a sequence of values, as torchmetrics does for scalars."""
+        return TableMetric.plot(self, val, ax)
+
     def compute(self) -> Tensor:
         """The p-value."""
         counts = self._counts().cpu()

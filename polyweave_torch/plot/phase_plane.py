@@ -10,17 +10,15 @@ from matplotlib.figure import Figure, SubFigure
 
 from polyweave_torch.functional.channel import ChannelEstimate, channel_intervals
 from polyweave_torch.functional.gating import Quadrant, phase_plane_diagnosis
+from polyweave_torch.plot.style import CAUTION, FONT, HARM, HELP, NEUTRAL, shorten
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; markers say the same again.
 STYLE = {
-    Quadrant.HELPFUL: ("#009E73", "^", "helpful"),
-    Quadrant.MARGINAL: ("#E69F00", "o", "marginal"),
-    Quadrant.HARMFUL: ("#D55E00", "v", "harmful"),
-    Quadrant.UNKNOWN: ("#999999", "x", "unknown"),
+    Quadrant.HELPFUL: (HELP, "^", "helpful"),
+    Quadrant.MARGINAL: (CAUTION, "o", "marginal"),
+    Quadrant.HARMFUL: (HARM, "v", "harmful"),
+    Quadrant.UNKNOWN: (NEUTRAL, "x", "unknown"),
 }
 _LABELLED = 12
-# TensorBoard shows a figure of 5 inches about 350 pixels wide.
-_FONT = 13
 
 
 def phase_plane(
@@ -64,9 +62,9 @@ def phase_plane(
     ax.set(xlim=(-0.02 * right, min(max(1.05 * right, 0.1), 1.02)), ylim=(-0.02, 1.02))
     if p0 is not None:
         _break_even_line(ax, p0)
-    ax.set_xlabel("corruption rate γ (right → wrong)", fontsize=_FONT)
-    ax.set_ylabel("correction rate c (wrong → right)", fontsize=_FONT)
-    ax.tick_params(labelsize=_FONT - 2)
+    ax.set_xlabel("corruption rate γ (right → wrong)", fontsize=FONT)
+    ax.set_ylabel("correction rate c (wrong → right)", fontsize=FONT)
+    ax.tick_params(labelsize=FONT - 2)
     _legend(ax)
     return ax.figure, ax
 
@@ -92,8 +90,7 @@ def _point(ax: Axes, name: str, channel: ChannelEstimate, largest: int, *, label
     size = 20 + 160 * int(channel.total) / largest
     ax.scatter([gamma], [c], s=size, color=colour, marker=marker, label=quadrant, zorder=3)
     if label and name:
-        short = name if len(name) <= 20 else f"{name[:19]}…"
-        ax.annotate(short, (gamma, c), xytext=(6, 6), textcoords="offset points", fontsize=_FONT - 2)
+        ax.annotate(shorten(name), (gamma, c), xytext=(6, 6), textcoords="offset points", fontsize=FONT - 2)
     return max(gamma, float(bounds.gamma.high) if int(channel.n1) else 0.0)
 
 
@@ -101,4 +98,4 @@ def _legend(ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
-        ax.legend(once.values(), once.keys(), loc="best", fontsize=_FONT - 3, framealpha=0.9)
+        ax.legend(once.values(), once.keys(), loc="best", fontsize=FONT - 3, framealpha=0.9)

@@ -1,0 +1,11 @@
+"""What the figures share: colours that people with any colour vision tell apart, and sizes for TensorBoard."""
+
+# Okabe and Ito's colours. Markers say the same again.
+HELP, HARM, CAUTION, NEUTRAL = "#009E73", "#D55E00", "#E69F00", "#777777"
+# TensorBoard shows a figure of 5 inches about 350 pixels wide.
+FONT = 13
+
+
+def shorten(name: str, length: int = 20) -> str:
+    """A name that fits beside a point or a row."""
+    return name if len(name) <= length else f"{name[: length - 1]}…"

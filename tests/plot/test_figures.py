@@ -1,0 +1,121 @@
+"""Each figure shows the numbers it was given, for few, many, undefined and extreme ones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from matplotlib import pyplot as plt
+from matplotlib.collections import PathCollection
+
+from polyweave_torch import AccuracyDelta, ChannelCounts, McNemarPValue
+from polyweave_torch.functional import estimate_channel, mcnemar_pairs, outcome_gram, paired_difference_interval
+from polyweave_torch.plot import forest, gate_growth, phase_plane, significance_matrix
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def drawn(draw: Any, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+    """Figure and axes, without matplotlib's unions of types."""
+    figure, axes = draw(*arguments, **options)
+    return figure, axes
+
+
+def points(axes: Any) -> list[tuple[float, float]]:
+    clouds: list[Any] = [c for c in axes.collections if isinstance(c, PathCollection)]
+    return [tuple(cloud.get_offsets()[0]) for cloud in clouds]
+
+
+def test_the_phase_plane_has_one_point_a_slice_at_its_rates() -> None:
+    channels = {name: estimate_channel([[10, k], [3 * k, 50]]) for k, name in enumerate(("a", "b", "c"), start=1)}
+    figure, axes = drawn(phase_plane, channels)
+    expected = [(float(c.gamma), float(c.c)) for c in channels.values()]
+    assert torch.tensor(points(axes)).flatten().tolist() == pytest.approx(torch.tensor(expected).flatten().tolist())
+    assert {text.get_text() for text in axes.texts} == set(channels)
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("slices", [1, 50])
+def test_the_phase_plane_takes_few_and_many_slices(slices: int) -> None:
+    tables = torch.randint(0, 40, (slices, 2, 2), generator=torch.Generator().manual_seed(0))
+    named = {f"a rather long name of slice {index}": estimate_channel(table) for index, table in enumerate(tables)}
+    figure, axes = drawn(phase_plane, named)
+    assert len(points(axes)) == slices
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("p0", [None, 0.0, 0.5, 1.0])
+@pytest.mark.parametrize("table", [[[0, 0], [0, 0]], [[0, 0], [2, 5]], [[2, 5], [0, 0]], [[0, 5], [0, 0]]])
+def test_the_phase_plane_takes_undefined_rates_and_extreme_accuracies(table: Any, p0: float | None) -> None:
+    figure, axes = drawn(phase_plane, estimate_channel(table), p0=p0)
+    assert len(points(axes)) == (1 if sum(map(sum, table)) else 0)
+    figure.canvas.draw()
+
+
+def test_the_break_even_line_has_the_slope_of_the_accuracy() -> None:
+    _, axes = drawn(phase_plane, estimate_channel([[49, 32], [114, 305]]), p0=0.8)
+    line = next(line for line in axes.lines if str(line.get_label()).startswith("break-even"))
+    gamma, c = line.get_xdata(), line.get_ydata()
+    assert float(c[10] / gamma[10]) == pytest.approx(4.0)
+
+
+def test_a_channel_metric_draws_its_phase_plane() -> None:
+    metric = ChannelCounts(slices=["day", "night"])
+    metric.update(torch.tensor([0, 1, 1, 0]), torch.tensor([1, 1, 0, 0]), torch.tensor([0, 0, 1, 1]))
+    _, axes = drawn(metric.plot)
+    assert {text.get_text() for text in axes.texts} == {"day", "night"}
+    with pytest.raises(ValueError, match="one table"):
+        phase_plane({"two": estimate_channel(metric.compute())})
+
+
+@pytest.mark.parametrize("metric_class", [AccuracyDelta, McNemarPValue])
+def test_a_scalar_metric_draws_its_values(metric_class: Any) -> None:
+    metric = metric_class()
+    values = [metric(torch.tensor([0, 1]), torch.tensor([1, after])) for after in (0, 1)]
+    figure, _ = metric.plot(values)
+    figure.canvas.draw()
+
+
+def test_the_forest_has_a_row_a_difference() -> None:
+    tables = {
+        "better": [[20, 40], [5, 35]],
+        "worse": [[20, 5], [40, 35]],
+        "open": [[20, 6], [5, 35]],
+        "none": [[0, 0], [0, 0]],
+    }
+    differences = {name: paired_difference_interval(table) for name, table in tables.items()}
+    figure, axes = drawn(forest, differences, margin=0.05)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(tables)
+    ends = [float(end) for line in axes.lines[1::2] for end in line.get_xdata()]
+    assert ends == pytest.approx([float(end) for d in differences.values() for end in (d.low, d.high)])
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("conditions", [2, 3, 20])
+def test_the_matrix_marks_what_is_significant(conditions: int) -> None:
+    correct = torch.rand(80, conditions, generator=torch.Generator().manual_seed(0)) < torch.linspace(
+        0.3, 0.9, conditions
+    )
+    pairs = mcnemar_pairs(outcome_gram(correct), names=[f"model {k}" for k in range(conditions)])
+    figure, axes = drawn(significance_matrix, pairs, n=80)
+    shown = [text.get_text() for text in axes.texts]
+    assert len(shown) == conditions * (conditions - 1)
+    assert sum("*" in text for text in shown) == 2 * int((pairs.adjusted_p < 0.05).sum())
+    difference = 100 * float(correct[:, 0].double().mean() - correct[:, 1].double().mean())
+    assert float(shown[0].rstrip("*")) == pytest.approx(difference, abs=0.051)
+    figure.canvas.draw()
+
+
+def test_gates_that_grow_and_shrink_are_drawn() -> None:
+    history = [{"step": float(s), "a/mean": 0.1, "a/growth": 0.01 * s, "b/growth": -0.01 * s} for s in range(5)]
+    figure, axes = drawn(gate_growth, history)
+    assert [list(line.get_ydata()) for line in axes.lines[1:]] == [
+        [0.01 * s for s in range(5)],
+        [-0.01 * s for s in range(5)],
+    ]
+    figure.canvas.draw()
+    gate_growth([])[0].canvas.draw()
