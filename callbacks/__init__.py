@@ -2,7 +2,16 @@
 
 from polyweave_torch.callbacks._observe import observe
 from polyweave_torch.callbacks.channel import ChannelMonitor
+from polyweave_torch.callbacks.early_stopping import PairedEarlyStopping
+from polyweave_torch.callbacks.ensemble import EnsembleMonitor
 from polyweave_torch.callbacks.pi_scale import PiScaleMonitor
 from polyweave_torch.callbacks.significance import SignificanceMonitor
 
-__all__ = ["ChannelMonitor", "PiScaleMonitor", "SignificanceMonitor", "observe"]
+__all__ = [
+    "ChannelMonitor",
+    "EnsembleMonitor",
+    "PairedEarlyStopping",
+    "PiScaleMonitor",
+    "SignificanceMonitor",
+    "observe",
+]

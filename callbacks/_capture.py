@@ -1,26 +1,41 @@
-"""One capture of a validation's outcomes, shared by all monitors that watch it in the same way."""
+"""One capture of an evaluation's outcomes, shared by all monitors that watch it in the same way."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
 from polyweave_torch.callbacks._epoch import Epoch, Rows, join
 from polyweave_torch.callbacks._ids import IdFunction, as_ids, as_labels, read_key, replay
 from polyweave_torch.callbacks._lightning import LightningModule, Trainer, evaluation_loaders
 from polyweave_torch.callbacks._observe import Observed, listen, stop_listening
-from polyweave_torch.callbacks._outcomes import OutcomeFunction, decide_source, read_outcomes
+from polyweave_torch.callbacks._outcomes import (
+    PREDICTION_NAMES,
+    BatchOutcomes,
+    OwnSource,
+    Source,
+    batch_target,
+    from_function,
+    from_observed,
+    from_outputs,
+    named,
+    nothing_found,
+)
+from polyweave_torch.callbacks._tap import Call, MetricTap, choose_metric, read_metric
 
 Slices = str | Sequence[Any] | Callable[[Any], Any] | None
+# So many first batches are compared with what the step made of them.
+_COMPARED = 2
 
 
 @dataclass(frozen=True)
 class Watch:
     """What to watch: where outcomes, ids and slices come from."""
 
-    outcomes: str | OutcomeFunction
+    outcomes: Source
     ids: str | IdFunction | None
     slices: Slices
     threshold: float | None
@@ -34,6 +49,28 @@ class Watch:
         return slices_agree and rest[0] == rest[1]
 
 
+@dataclass
+class _Stream:
+    """The rows of one dataloader."""
+
+    order: Iterator[list[int]] | Exception | None
+    """Sample indices of the batches to come; or why they are not known."""
+    rows: list[Rows] = field(default_factory=list)
+
+
+@dataclass
+class _Open:
+    """A batch between its start and its end."""
+
+    loader: int
+    batch: int
+    observed: list[Observed]
+    ids: Any
+    labels: list[str] | None
+    target: Tensor | None
+    """A copy of the batch's targets, for the first batches."""
+
+
 class Capture:
     """Collects the rows of each batch between the start and the end of one evaluation.
 
@@ -42,69 +79,53 @@ class Capture:
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
-        self.source: str | OutcomeFunction | None = None
+        self.source: Source | None = None
+        self._metric = ""
+        self._tap: MetricTap | None = None
         self._callers: set[int] = set()
-        self._batches: list[Rows] = []
-        self._indices: Iterator[list[int]] | Exception | None = None
-        self._open: tuple[int, list[Observed], Any, list[str] | None] | None = None
-        self._epoch: Epoch | None = None
+        self._streams: list[_Stream] = []
+        self._open: _Open | None = None
+        self._epochs: list[Epoch] | None = None
+        self._compared = 0
 
-    def start(self, caller: object, trainer: Trainer) -> None:
+    def start(self, caller: object, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin an evaluation."""
         if self._callers and id(caller) not in self._callers:
             self._callers.add(id(caller))
             return
-        self._callers, self._batches, self._open, self._epoch = {id(caller)}, [], None, None
-        loaders = evaluation_loaders(trainer)
-        if len(loaders) != 1:
-            raise ValueError(
-                f"the monitors watch one validation dataloader, but there are {len(loaders)}; "
-                "concatenate the data sets and tell them apart by slices="
-            )
-        self._indices = None
-        if self.watch.ids is None:
-            try:
-                self._indices = replay(loaders[0])
-            except (TypeError, ValueError) as reason:  # raised at the first batch, unless its step observes ids
-                self._indices = reason
+        self.close()
+        self._callers, self._epochs = {id(caller)}, None
+        self._streams = [_Stream(self._order(loader)) for loader in evaluation_loaders(trainer)]
+        if self.source == "metric" or (self.source is None and self.watch.outcomes in ("auto", "metric")):
+            self._tap = MetricTap(pl_module)
 
-    def before_batch(self, batch_idx: int, batch: Any) -> None:
+    def before_batch(self, loader: int, batch_idx: int, batch: Any) -> None:
         """Open a batch and read what its step might take out of it."""
-        if self._open is not None and self._open[0] == batch_idx:
+        if self._open is not None and (self._open.loader, self._open.batch) == (loader, batch_idx):
             return
-        ids, slices = self.watch.ids, self.watch.slices
-        if isinstance(self._indices, Iterator):
-            known = next(self._indices, None)
-        elif ids is None:
-            known = None
-        else:
+        ids, slices, order = self.watch.ids, self.watch.slices, self._streams[loader].order
+        known = None
+        if isinstance(order, Iterator):
+            known = next(order, None)
+        elif ids is not None:
             known = read_key(batch, ids, what="ids") if isinstance(ids, str) else ids(batch)
         labels = None
         if isinstance(slices, str) and slices != "target":
             labels = as_labels(read_key(batch, slices, what="slices"))
         elif callable(slices):
             labels = as_labels(slices(batch))
-        self._open = (batch_idx, listen(), known, labels)
+        target = batch_target(batch) if self._compared < _COMPARED else None
+        self._open = _Open(loader, batch_idx, listen(), known, labels, None if target is None else target.clone())
 
-    def after_batch(self, batch_idx: int, pl_module: LightningModule, batch: Any, outputs: Any) -> None:
+    def after_batch(self, loader: int, batch_idx: int, pl_module: LightningModule, batch: Any, outputs: Any) -> None:
         """Read the outcomes of the open batch and close it."""
-        if self._open is None or self._open[0] != batch_idx:
+        if self._open is None or (self._open.loader, self._open.batch) != (loader, batch_idx):
             return
-        _, observed, known, labels = self._open
-        self._open = None
+        opened, self._open = self._open, None
         stop_listening()
-        if self.source is None:
-            self.source = decide_source(self.watch.outcomes, observed, outputs)
-        outcomes = read_outcomes(
-            self.source,
-            observed,
-            pl_module,
-            batch,
-            outputs,
-            threshold=self.watch.threshold,
-            ignore_index=self.watch.ignore_index,
-        )
-        ids = self._ids(observed, known)
+        observed, labels = opened.observed, opened.labels
+        outcomes = self._read(observed, pl_module, batch, outputs)
+        ids = as_ids(self._known_ids(opened))
         if observed and observed[0].slices is not None and labels is None:
             labels = as_labels(observed[0].slices)
         for what, size in (("outcomes", len(outcomes.correct)), ("slice labels", len(labels or ids))):
@@ -113,31 +134,109 @@ class Capture:
                     f"batch {batch_idx} has {len(ids)} samples, but {size} {what}; the step must give one row for "
                     "every sample of its batch, in the batch's order (leave samples out with ignore_index)"
                 )
-        self._batches.append(Rows(ids, outcomes, labels))
+        self._check_order(opened.target, outcomes.target)
+        self._streams[loader].rows.append(Rows(ids, outcomes, labels))
 
-    def finish(self, trainer: Trainer) -> Epoch:
-        """The whole evaluation, of all ranks. Collective, once; further monitors get the same epoch."""
-        if self._epoch is None:
-            slices = self.watch.slices
-            if slices is None and any(rows.labels is not None for rows in self._batches):
-                slices = "observed"
-            self._epoch = join(
-                self._batches,
-                slices="function" if callable(slices) else slices,
-                distributed=trainer.world_size > 1,
-                device=trainer.strategy.root_device,
+    def batches(self) -> list[int]:
+        """Batches read so far of each dataloader."""
+        return [len(stream.rows) for stream in self._streams]
+
+    def finish(self, trainer: Trainer) -> list[Epoch]:
+        """The whole evaluation of each dataloader, of all ranks. Collective, once; further monitors get the same."""
+        if self._epochs is None:
+            self._epochs = [
+                join(
+                    stream.rows,
+                    slices=self._slice_rule(stream),
+                    distributed=trainer.world_size > 1,
+                    device=trainer.strategy.root_device,
+                )
+                for stream in self._streams
+            ]
+            self._callers = set()
+            self.close()
+        return self._epochs
+
+    def close(self) -> None:
+        """Stop listening, and give the module's metrics their own updates back."""
+        stop_listening()
+        self._open = None
+        if self._tap is not None:
+            self._tap.close()
+            self._tap = None
+
+    def _order(self, loader: Any) -> Iterator[list[int]] | Exception | None:
+        if self.watch.ids is not None:
+            return None
+        try:
+            return replay(loader)
+        except (TypeError, ValueError) as reason:  # raised at the first batch, unless its step observes ids
+            return reason
+
+    def _read(self, observed: list[Observed], pl_module: LightningModule, batch: Any, outputs: Any) -> BatchOutcomes:
+        calls = self._tap.take() if self._tap is not None else {}
+        if self.source is None:
+            self.source = self._decide(observed, outputs, calls)
+            if self.source == "metric":
+                self._metric = choose_metric(calls)
+            elif self._tap is not None:
+                self._tap.close()
+                self._tap = None
+        options: dict[str, Any] = {"threshold": self.watch.threshold, "ignore_index": self.watch.ignore_index}
+        if isinstance(self.source, OwnSource):
+            return self.source.read(pl_module, batch, outputs, observed)
+        if callable(self.source):
+            return from_function(self.source(pl_module, batch, outputs), **options)
+        if self.source == "observe":
+            return from_observed(observed, **options)
+        if self.source == "metric":
+            return read_metric(self._metric, calls, **options)
+        return from_outputs(outputs, batch, **options)
+
+    def _decide(self, observed: list[Observed], outputs: Any, calls: dict[str, list[Call]]) -> Source:
+        """Pin ``"auto"`` to a source, on the first batch."""
+        wanted = self.watch.outcomes
+        if wanted == "observe" and not observed:
+            raise ValueError("outcomes='observe', but the step did not call observe(preds, target); add that line")
+        if wanted != "auto":
+            return wanted
+        if observed:
+            return "observe"
+        if named(outputs, PREDICTION_NAMES) is not None:
+            return "outputs"
+        if any(calls.values()):
+            return "metric"
+        raise ValueError(nothing_found(outputs, "outcomes"))
+
+    def _known_ids(self, opened: _Open) -> Any:
+        if opened.ids is not None:
+            return opened.ids
+        if opened.observed and opened.observed[0].ids is not None:
+            return opened.observed[0].ids
+        order = self._streams[opened.loader].order
+        if isinstance(order, Exception):
+            raise order
+        raise ValueError("there are more batches than the loader's sampler has; pass ids=")
+
+    def _check_order(self, of_batch: Tensor | None, of_step: Tensor | None) -> None:
+        """Catch a step that reorders its batch, which ids read off the loader would not follow."""
+        if of_batch is None:
+            return
+        self._compared += 1
+        if of_step is None or of_batch.shape != of_step.shape or of_batch.is_floating_point():
+            return
+        before, after = of_batch.to(of_step), of_step
+        if not torch.equal(before, after) and torch.equal(before.sort().values, after.sort().values):
+            raise ValueError(
+                "the step gave its targets in another order than the batch has them (a sorted batch?), so outcomes and "
+                "samples do not match; give them in the batch's order, or observe(..., ids=...)"
             )
-            self._batches, self._callers = [], set()
-        return self._epoch
 
-    def _ids(self, observed: list[Observed], known: Any) -> Tensor:
-        if known is None and observed and observed[0].ids is not None:
-            known = observed[0].ids
-        if known is None:
-            if isinstance(self._indices, Exception):
-                raise self._indices
-            raise ValueError("there are more validation batches than the loader's sampler has; pass ids=")
-        return as_ids(known)
+    def _slice_rule(self, stream: _Stream) -> Sequence[Any] | str | None:
+        slices = self.watch.slices
+        if callable(slices) or (slices is None and any(rows.labels is not None for rows in stream.rows)):
+            return "from the batches"
+        return slices
 
 
 _captures: WeakKeyDictionary[Any, list[Capture]] = WeakKeyDictionary()

@@ -29,6 +29,8 @@ class Epoch(NamedTuple):
     """int64 ``[n]`` into ``slice_names``; empty without slices."""
     slice_names: tuple[str, ...]
     """Names, sorted."""
+    votes: Tensor
+    """int64 ``[n, M]``, the members' classes of an ensemble; M = 0 elsewhere."""
 
     def to_state(self) -> dict[str, Any]:
         """The epoch as what a checkpoint may hold."""
@@ -77,7 +79,12 @@ def join(
         raise ValueError(problem)
     if distributed:
         names, codes = _shared_names(names, codes)
-    rows = torch.stack([ids, correct, target, prediction, codes], 1)
+    members = [rows.outcomes.votes for rows in batches if rows.outcomes.votes is not None]
+    votes = torch.cat([part.to("cpu", torch.int64) for part in members]) if members else torch.zeros(len(ids), 0).long()
+    if distributed:  # a rank without a batch does not know how many members there are
+        width = max(_from_all_ranks(votes.shape[1]))
+        votes = votes if len(ids) else votes.new_zeros(0, width)
+    rows = torch.cat([torch.stack([ids, correct, target, prediction, codes], 1), votes], 1)
     if distributed:
         rows = torch.cat([part.cpu() for part in gather_all_tensors(rows.to(device))])
     return _sorted_once(rows, names)
@@ -199,7 +206,7 @@ def _sorted_once(rows: Tensor, names: tuple[str, ...]) -> Epoch:
     rows = rows[rows[:, 0].argsort(stable=True)]
     first = torch.ones(len(rows), dtype=torch.bool)
     first[1:] = rows[1:, 0] != rows[:-1, 0]
-    ids, _, target, prediction, codes = rows[first].unbind(1)
+    ids, _, target, prediction, codes = rows[first, :5].unbind(1)
     # A duplicate with two outcomes counts as right, whichever rank comes first.
     correct = torch.zeros(len(ids), dtype=torch.int64).scatter_reduce(0, first.cumsum(0) - 1, rows[:, 1], "amax")
-    return Epoch(ids, correct.to(torch.bool), target, prediction, codes if names else codes[:0], names)
+    return Epoch(ids, correct.to(torch.bool), target, prediction, codes if names else codes[:0], names, rows[first, 5:])

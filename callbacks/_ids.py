@@ -6,14 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DistributedSampler, IterableDataset, SequentialSampler
+from torch.utils.data import BatchSampler, IterableDataset
 
-from polyweave_torch.callbacks._lightning import loader_of
+from polyweave_torch.callbacks._lightning import loader_of, replayable
 
 IdFunction = Callable[[Any], Any]
-
-# Their order is a pure function of their configuration, so a second iterator gives the same one.
-_PURE = (SequentialSampler, DistributedSampler)
 
 
 def replay(loader: Any) -> Iterator[list[int]]:
@@ -26,9 +23,9 @@ def replay(loader: Any) -> Iterator[list[int]]:
     advice = 'pass ids="<batch key>" or ids=function(batch), giving one id a sample'
     if isinstance(loader.dataset, IterableDataset):
         raise ValueError(f"the samples of an IterableDataset have no index; {advice}")
-    if type(loader.sampler) not in _PURE:
+    if not replayable(loader.sampler):
         raise ValueError(
-            f"the validation loader's sampler is a {type(loader.sampler).__name__}, whose order cannot be repeated "
+            f"the loader's sampler is a {type(loader.sampler).__name__}, whose order cannot be repeated "
             f"without drawing from the random generators that training uses; use shuffle=False, or {advice}"
         )
     if loader.batch_sampler is None:

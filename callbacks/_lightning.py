@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback as Callback
@@ -48,14 +48,43 @@ def running(trainer: Trainer) -> str:
 
 
 def evaluation_loaders(trainer: Trainer) -> list[Any]:
-    """The flattened loaders of the evaluation that runs now."""
-    loop = {
+    """The flattened loaders of the evaluation that runs now.
+
+    Raises:
+        ValueError: where batches of several loaders come together, so that a batch belongs to none of them.
+    """
+    combined = _evaluation_loop(trainer)._combined_loader
+    if combined is None:
+        return []
+    loaders = list(combined.flattened)
+    if len(loaders) > 1 and combined._mode != "sequential":
+        raise ValueError(
+            f"the monitors follow dataloaders one after the other, but a CombinedLoader mixes {len(loaders)} of them "
+            f"in mode {combined._mode!r}; use mode='sequential', or pass ids= with one loader"
+        )
+    return loaders
+
+
+def planned_batches(trainer: Trainer) -> list[float]:
+    """How many batches of each loader the evaluation that runs now means to see."""
+    return [float(batches) for batches in _evaluation_loop(trainer).max_batches]
+
+
+def replayable(sampler: Any) -> bool:
+    """Whether a second iterator over a sampler gives the same order, without drawing from a shared generator."""
+    if type(sampler).__name__ in ("DistributedSamplerWrapper", "UnrepeatedDistributedSamplerWrapper"):
+        return replayable(sampler.dataset._sampler)
+    return type(sampler) in (SequentialSampler, DistributedSampler) or (
+        type(sampler).__name__ == "UnrepeatedDistributedSampler"
+    )
+
+
+def _evaluation_loop(trainer: Trainer) -> Any:
+    return {
         "fit": trainer.fit_loop.epoch_loop.val_loop,
         "validate": trainer.validate_loop,
         "test": trainer.test_loop,
     }[running(trainer)]
-    combined = loop._combined_loader
-    return [] if combined is None else list(combined.flattened)
 
 
 def current_step(trainer: Trainer) -> int:
@@ -86,7 +115,7 @@ def loader_of(loader: Any) -> DataLoader[Any]:
     """The DataLoader, or a TypeError for other iterables, whose samples have no order to replay."""
     if not isinstance(loader, DataLoader):
         raise TypeError(
-            f"sample ids can be read off a DataLoader only, but the validation loader is a {type(loader).__name__}; "
+            f"sample ids can be read off a DataLoader only, but the loader is a {type(loader).__name__}; "
             'pass ids="<batch key>" or ids=function(batch)'
         )
     return loader

@@ -1,31 +1,42 @@
 """The hooks that every outcome monitor shares."""
 
+import csv
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from polyweave_torch.callbacks._capture import Capture, Slices, Watch, shared_capture
-from polyweave_torch.callbacks._epoch import Epoch
+from polyweave_torch.callbacks._epoch import ABSENT, Epoch
 from polyweave_torch.callbacks._ids import IdFunction
-from polyweave_torch.callbacks._lightning import Callback, LightningModule, Trainer, current_step, running
-from polyweave_torch.callbacks._observe import stop_listening
-from polyweave_torch.callbacks._outcomes import OutcomeFunction
+from polyweave_torch.callbacks._lightning import (
+    Callback,
+    LightningModule,
+    Trainer,
+    current_step,
+    planned_batches,
+    running,
+)
+from polyweave_torch.callbacks._outcomes import SOURCES, Source
 from polyweave_torch.callbacks._references import REFERENCES, References
 
 MAX_SLICES = 50
 
 
 class OutcomeMonitor(Callback):
-    """Collects one validation's outcomes, lets a subclass measure them, logs the values and keeps their history.
+    """Collects one evaluation's outcomes, lets a subclass measure them, logs the values and keeps their history.
 
-    A subclass implements :meth:`measure`. References move in ``fit`` only, never in the sanity check.
+    A subclass implements :meth:`measure`. In ``fit`` each validation becomes a reference for later ones; the sanity
+    check and ``trainer.validate`` move nothing. ``trainer.test`` has references of its own, so that tests of several
+    checkpoints are compared with each other.
     """
 
     def __init__(
         self,
-        outcomes: str | OutcomeFunction,
+        outcomes: Source,
         *,
         ids: str | IdFunction | None,
         slices: Slices,
@@ -33,19 +44,22 @@ class OutcomeMonitor(Callback):
         ignore_index: int | None,
         every_n_validations: int,
         name: str,
+        window: int = 0,
     ) -> None:
         super().__init__()
-        if isinstance(outcomes, str) and outcomes not in ("auto", "observe", "outputs"):
-            raise ValueError(f'outcomes must be "auto", "observe", "outputs" or a function, but is {outcomes!r}')
+        if isinstance(outcomes, str) and outcomes not in SOURCES:
+            raise ValueError(f"outcomes must be one of {list(SOURCES)} or a function, but is {outcomes!r}")
         if every_n_validations < 1:
             raise ValueError(f"every_n_validations must be at least 1, but is {every_n_validations}")
         self.name = name
         self.every_n_validations = every_n_validations
         self.history: list[dict[str, float]] = []
-        self.references = References()
         self._watch = Watch(outcomes, ids, slices, threshold, ignore_index)
+        self._window = window
         self._validations = 0
         self._slice_names: tuple[str, ...] = ()
+        self._references: dict[str, References] = {}
+        self._latest: list[Epoch] = []
         self._capture: Capture | None = None
 
     @property
@@ -53,20 +67,52 @@ class OutcomeMonitor(Callback):
         """Two monitors of one class need different names to keep different states."""
         return self._generate_state_key(name=self.name)
 
-    def measure(self, trainer: Trainer, epoch: Epoch) -> dict[str, Tensor]:
-        """Values to log, by key; the same keys on every rank."""
+    def measure(self, epoch: Epoch, references: References, path: str) -> dict[str, Tensor]:
+        """Values of one dataloader by key below ``path``; the same keys on every rank."""
         raise TypeError(f"{type(self).__name__} does not implement measure")
 
+    def draw(self, trainer: Trainer, path: str) -> None:
+        """Show what is no scalar, where a subclass has such."""
+
+    def save_outcomes(self, path: str | Path, *, loader: int = 0) -> None:
+        """Write the latest evaluation as CSV with the columns id, correct, prediction and slice.
+
+        ``polyweave-torch compare`` reads such files. Text ids are written as the numbers that they were hashed to.
+
+        Args:
+            path: the file to write.
+            loader: which dataloader's.
+
+        Raises:
+            ValueError: where there was no such evaluation yet.
+        """
+        if not 0 <= loader < len(self._latest):
+            raise ValueError(f"there are outcomes of {len(self._latest)} dataloaders, so none of loader {loader}")
+        epoch = self._latest[loader]
+        slices = [epoch.slice_names[index] for index in epoch.slice_index.tolist()] or [""] * len(epoch.ids)
+        rows = zip(epoch.ids.tolist(), epoch.correct.tolist(), epoch.prediction.tolist(), slices, strict=True)
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", "correct", "prediction", "slice"])
+            for sample, right, prediction, name in rows:
+                writer.writerow([sample, int(right), "" if prediction == ABSENT else prediction, name])
+
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._capture = shared_capture(trainer, self._watch) if self._due(trainer) else None
-        if self._capture is not None:
-            self._capture.start(self, trainer)
+        self._start(trainer, pl_module)
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._start(trainer, pl_module)
 
     def on_validation_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         if self._capture is not None:
-            self._capture.before_batch(batch_idx, batch)
+            self._capture.before_batch(dataloader_idx, batch_idx, batch)
+
+    def on_test_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        self.on_validation_batch_start(trainer, pl_module, batch, batch_idx, dataloader_idx)
 
     def on_validation_batch_end(
         self,
@@ -78,53 +124,105 @@ class OutcomeMonitor(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         if self._capture is not None:
-            self._capture.after_batch(batch_idx, pl_module, batch, outputs)
+            self._capture.after_batch(dataloader_idx, batch_idx, pl_module, batch, outputs)
+
+    def on_test_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        self.on_validation_batch_end(trainer, pl_module, outputs, batch, batch_idx, dataloader_idx)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self._capture is None:
-            self._validations += not trainer.sanity_checking
-            return
-        epoch = self._capture.finish(trainer)
-        if trainer.sanity_checking:  # the capture has been tried; what it saw is no validation of this fit
-            return
-        self._validations += 1
-        check_slices(epoch.slice_names)
-        self._slice_names = tuple(sorted({*self._slice_names, *epoch.slice_names}))
-        if len(self._slice_names) > MAX_SLICES:
-            raise ValueError(
-                f"there are {len(self._slice_names)} slices, more than {MAX_SLICES}; every slice is a group of charts, "
-                "so monitor coarser ones"
-            )
-        values = self.measure(trainer, epoch)
-        pl_module.log_dict(dict(values), sync_dist=trainer.world_size > 1)
-        entry = {key.removeprefix(f"{self.name}/"): float(value) for key, value in values.items()}
-        self.history.append({"epoch": float(trainer.current_epoch), "step": float(current_step(trainer)), **entry})
-        self.draw(trainer)
-        if running(trainer) == "fit":
-            self.references.move(epoch)
+        self._end(trainer, pl_module)
 
-    def draw(self, trainer: Trainer) -> None:
-        """Show what is no scalar, where a subclass has such."""
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._end(trainer, pl_module)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        stop_listening()
+        if self._capture is not None:
+            self._capture.close()
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "history": self.history,
             "validations": self._validations,
             "slice_names": list(self._slice_names),
-            "references": self.references.to_state(),
+            "references": {path: references.to_state() for path, references in self._references.items()},
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.history = list(state_dict["history"])
         self._validations = state_dict["validations"]
         self._slice_names = tuple(state_dict["slice_names"])
-        self.references.load_state(state_dict["references"])
+        self._references = {}
+        for path, state in state_dict["references"].items():
+            self._of(path).load_state(state)
 
-    def _due(self, trainer: Trainer) -> bool:
-        return trainer.sanity_checking or self._validations % self.every_n_validations == 0
+    def _start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        due = trainer.sanity_checking or self._validations % self.every_n_validations == 0
+        self._capture = shared_capture(trainer, self._watch) if due or running(trainer) == "test" else None
+        if self._capture is not None:
+            self._capture.start(self, trainer, pl_module)
+
+    def _end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        test = running(trainer) == "test"
+        counted = not (trainer.sanity_checking or test)
+        if self._capture is None:
+            self._validations += counted
+            return
+        whole = self._saw_all(trainer)
+        epochs = self._capture.finish(trainer)
+        if trainer.sanity_checking:  # the capture has been tried; what it saw is no validation of this fit
+            return
+        self._validations += counted
+        self._learn_slices(epochs)
+        stage = f"{self.name}_test" if test else self.name
+        paths = [stage if index == 0 else f"{stage}/dl{index}" for index in range(len(epochs))]
+        values: dict[str, Tensor] = {}
+        for path, epoch in zip(paths, epochs, strict=True):
+            values.update(self.measure(epoch, self._of(path), path))
+        self._log(trainer, pl_module, values)
+        self._latest = epochs
+        for path, epoch in zip(paths, epochs, strict=True):
+            self.draw(trainer, path)
+            if whole and running(trainer) in ("fit", "test"):
+                self._of(path).move(epoch)
+
+    def _log(self, trainer: Trainer, pl_module: LightningModule, values: Mapping[str, Tensor]) -> None:
+        pl_module.log_dict(dict(values), sync_dist=trainer.world_size > 1)
+        entry = {key.removeprefix(f"{self.name}/"): float(value) for key, value in values.items()}
+        self.history.append({"epoch": float(trainer.current_epoch), "step": float(current_step(trainer)), **entry})
+
+    def _learn_slices(self, epochs: list[Epoch]) -> None:
+        names = {*self._slice_names, *(name for epoch in epochs for name in epoch.slice_names)}
+        check_slices(names)
+        if len(names) > MAX_SLICES:
+            raise ValueError(
+                f"there are {len(names)} slices, more than {MAX_SLICES}; every slice is a group of charts, so monitor "
+                "coarser ones"
+            )
+        self._slice_names = tuple(sorted(names))
+
+    def _saw_all(self, trainer: Trainer) -> bool:
+        """Whether no batch is missing: Lightning resumes a checkpoint made inside a validation in its middle."""
+        seen = self._capture.batches() if self._capture is not None else []
+        planned = planned_batches(trainer)
+        if trainer.sanity_checking or all(a >= b or b == float("inf") for a, b in zip(seen, planned, strict=True)):
+            return True
+        warnings.warn(
+            f"this evaluation ran {seen} of {[int(batches) for batches in planned]} batches (Lightning resumed inside "
+            "of it), so it is measured over those and becomes no reference",
+            stacklevel=2,
+        )
+        return False
+
+    def _of(self, path: str) -> References:
+        return self._references.setdefault(path, References(self._window))
 
 
 def tag(name: str) -> str:
@@ -135,7 +233,7 @@ def tag(name: str) -> str:
 def check_slices(names: Iterable[str]) -> None:
     """Refuse names that are reserved or become the same tag."""
     seen: dict[str, str] = {}
-    for name in names:
+    for name in sorted(names):
         short = tag(name)
         if short in ("all", *REFERENCES) or re.fullmatch(r"dl\d+", short):
             raise ValueError(f"the slice name {name!r} is reserved; rename that slice")

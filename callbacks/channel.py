@@ -12,8 +12,8 @@ from polyweave_torch.callbacks._epoch import Epoch, tables
 from polyweave_torch.callbacks._ids import IdFunction
 from polyweave_torch.callbacks._lightning import Trainer
 from polyweave_torch.callbacks._monitor import OutcomeMonitor, tag
-from polyweave_torch.callbacks._outcomes import OutcomeFunction
-from polyweave_torch.callbacks._references import Reference, check_references
+from polyweave_torch.callbacks._outcomes import Source
+from polyweave_torch.callbacks._references import Reference, References, check_references
 from polyweave_torch.functional.channel import ChannelEstimate, channel_intervals, estimate_channel
 from polyweave_torch.functional.gating import phase_plane_diagnosis, quadrant_names
 
@@ -21,8 +21,9 @@ from polyweave_torch.functional.gating import phase_plane_diagnosis, quadrant_na
 class ChannelMonitor(OutcomeMonitor):
     """Logs the channel from a reference validation to the current one, overall and for each slice.
 
-    Put ``observe(preds, target)`` into ``validation_step`` or return a dict with predictions and targets from it; the
-    validation loader must not shuffle, or its batches carry ids. Nothing about training changes.
+    Outcomes come from the module as it is where it has one torchmetrics metric or returns predictions; else put
+    ``observe(preds, target)`` into ``validation_step``. The validation loader must not shuffle, or its batches carry
+    ids. Nothing about training changes.
 
     ======================================  ============================================================================
     Key                                     What is logged
@@ -36,13 +37,14 @@ class ChannelMonitor(OutcomeMonitor):
     ``channel_bounds/<slice>/c_low`` ...    Wilson bounds of c and gamma
     ======================================  ============================================================================
 
-    ``<slice>`` is ``all`` or a slice's name. References after the first one log under ``channel/<reference>/<slice>``.
-    The first validation is compared with itself, so that every key exists and is finite from the start. Later, a rate
-    whose group is empty is NaN with bounds 0 and 1. TensorBoard also gets the phase plane and a table of the slices.
+    ``<slice>`` is ``all`` or a slice's name. References after the first one log under ``channel/<reference>/<slice>``,
+    further dataloaders under ``channel/dl1/<slice>``, tests under ``channel_test/<slice>``. The first validation is
+    compared with itself, so that every key exists and is finite from the start. Later, a rate whose group is empty is
+    NaN with bounds 0 and 1. TensorBoard also gets the phase plane and a table of the slices.
 
     Args:
-        outcomes: "auto" (``observe`` if the step calls it, else its outputs), "observe", "outputs", or a function
-            ``(pl_module, batch, outputs)`` that gives bools or ``(preds, target)``.
+        outcomes: "auto" (``observe`` if the step calls it, else its outputs, else the module's one metric), "observe",
+            "outputs", "metric", or a function ``(pl_module, batch, outputs)`` that gives bools or ``(preds, target)``.
         ids: key of the batch, or a function of it, that gives one id a sample; by default the position in the data set.
         slices: one label a sample of the data set, "target", a key of the batch, or a function of the batch.
         references: which validations to compare with: "previous", "first", "best".
@@ -66,7 +68,7 @@ class ChannelMonitor(OutcomeMonitor):
 
     def __init__(
         self,
-        outcomes: str | OutcomeFunction = "auto",
+        outcomes: Source = "auto",
         *,
         ids: str | IdFunction | None = None,
         slices: Slices = None,
@@ -95,44 +97,47 @@ class ChannelMonitor(OutcomeMonitor):
         self.figure = figure
         self.table = table
         self.custom_scalars = custom_scalars
-        self._counts: dict[tuple[Reference, str], Tensor] = {}
+        self._tables: dict[str, dict[tuple[Reference, str], Tensor]] = {}
 
-    def counts(self, reference: Reference = "previous", slice: str = "all") -> Tensor:
+    def counts(self, reference: Reference = "previous", slice: str = "all", *, loader: int = 0) -> Tensor:
         """Transitions of the latest validation: int64 ``[2, 2]``, ``[before, after]``.
 
         Args:
             reference: one of the monitor's references.
             slice: "all" or a slice's name.
+            loader: which dataloader's.
         """
-        if (reference, slice) not in self._counts:
-            raise KeyError(f"no counts of {(reference, slice)}; there are {sorted(self._counts)}")
-        return self._counts[reference, slice]
+        tables_of = self._tables.get(self.name if loader == 0 else f"{self.name}/dl{loader}", {})
+        if (reference, slice) not in tables_of:
+            raise KeyError(f"no counts of {(reference, slice)}; there are {sorted(tables_of)}")
+        return tables_of[reference, slice]
 
-    def measure(self, trainer: Trainer, epoch: Epoch) -> dict[str, Tensor]:
+    def measure(self, epoch: Epoch, references: References, path: str) -> dict[str, Tensor]:
         """The channels against each reference."""
         values: dict[str, Tensor] = {}
+        kept = self._tables.setdefault(path, {})
         for reference in self.compared_with:
-            before = self.references.epochs.get(reference)
+            before = references.epochs.get(reference)
             now = tables(before or epoch, epoch)
             within = "" if reference == self.compared_with[0] else f"/{reference}"
             for slice_name in ("all", *self._slice_names):
-                table = now.get(slice_name, torch.zeros(2, 2, dtype=torch.int64))
-                self._counts[reference, slice_name] = table
-                values.update(self._values(f"{within}/{tag(slice_name)}", table, itself=before is None))
+                kept[reference, slice_name] = now.get(slice_name, torch.zeros(2, 2, dtype=torch.int64))
+                of_slice = f"{within}/{tag(slice_name)}"
+                values.update(self._values(path, of_slice, kept[reference, slice_name], itself=before is None))
         return values
 
-    def draw(self, trainer: Trainer) -> None:
+    def draw(self, trainer: Trainer, path: str) -> None:
         """Phase plane, table and chart layout on TensorBoard."""
         reference = self.compared_with[0]
-        channels = {s: estimate_channel(counts) for (r, s), counts in self._counts.items() if r == reference}
+        channels = {s: estimate_channel(counts) for (r, s), counts in self._tables[path].items() if r == reference}
         if self.table:
-            show_table(trainer, f"{self.name}/table", _HEAD, [_row(name, channels[name]) for name in channels])
+            show_table(trainer, f"{path}/table", _HEAD, [_row(name, channels[name]) for name in channels])
         if self.figure:
-            show_figure(trainer, f"{self.name}/phase_plane", "phase_plane", channels)
-        if self.custom_scalars:
+            show_figure(trainer, f"{path}/phase_plane", "phase_plane", channels)
+        if self.custom_scalars and path == self.name:
             show_margins(trainer, self.name, [tag(name) for name in channels], rates=("gamma", "c"))
 
-    def _values(self, path: str, table: Tensor, *, itself: bool) -> Mapping[str, Tensor]:
+    def _values(self, path: str, of_slice: str, table: Tensor, *, itself: bool) -> Mapping[str, Tensor]:
         channel = estimate_channel(table)
         diagnosis = phase_plane_diagnosis(channel)
         bounds = channel_intervals(table, level=self.confidence)
@@ -141,17 +146,20 @@ class ChannelMonitor(OutcomeMonitor):
         delta, surplus = channel.delta, diagnosis.surplus
         if itself:  # ModelCheckpoint and EarlyStopping need finite values from the first validation on
             delta, surplus = delta.nan_to_num(nan=0.0), surplus.nan_to_num(nan=0.0, neginf=0.0)
+        first, *loader = path.split("/", 1)
+        bounds_path = "/".join([f"{first}_bounds", *loader]) + of_slice
+        path = path + of_slice
         return {
-            f"{self.name}{path}/c": c,
-            f"{self.name}{path}/gamma": gamma,
-            f"{self.name}{path}/delta": delta,
-            f"{self.name}{path}/surplus": surplus,
-            f"{self.name}{path}/quadrant": diagnosis.quadrant.double(),
-            f"{self.name}{path}/n": channel.total.double(),
-            f"{self.name}_bounds{path}/c_low": bounds.c.low,
-            f"{self.name}_bounds{path}/c_high": bounds.c.high,
-            f"{self.name}_bounds{path}/gamma_low": bounds.gamma.low,
-            f"{self.name}_bounds{path}/gamma_high": bounds.gamma.high,
+            f"{path}/c": c,
+            f"{path}/gamma": gamma,
+            f"{path}/delta": delta,
+            f"{path}/surplus": surplus,
+            f"{path}/quadrant": diagnosis.quadrant.double(),
+            f"{path}/n": channel.total.double(),
+            f"{bounds_path}/c_low": bounds.c.low,
+            f"{bounds_path}/c_high": bounds.c.high,
+            f"{bounds_path}/gamma_low": bounds.gamma.low,
+            f"{bounds_path}/gamma_high": bounds.gamma.high,
         }
 
 

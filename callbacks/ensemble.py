@@ -1,0 +1,147 @@
+"""EnsembleMonitor: the vote of an ensemble's members, and how much they differ."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from polyweave_torch.callbacks._epoch import Epoch
+from polyweave_torch.callbacks._ids import IdFunction
+from polyweave_torch.callbacks._lightning import LightningModule
+from polyweave_torch.callbacks._monitor import OutcomeMonitor
+from polyweave_torch.callbacks._observe import Observed
+from polyweave_torch.callbacks._outcomes import (
+    TARGET_NAMES,
+    BatchOutcomes,
+    OwnSource,
+    batch_target,
+    named,
+    one_call,
+)
+from polyweave_torch.callbacks._references import References
+from polyweave_torch.functional._checks import is_integer
+from polyweave_torch.functional.ensemble import (
+    disagreement_rate,
+    ensemble_accuracy,
+    mean_accuracy,
+    pairwise_disagreement,
+)
+
+VoteFunction = Callable[[Any, Any, Any], Tensor]
+
+KEYS = ("accuracy", "mean_member", "gain", "disagreement", "pairwise")
+
+
+class EnsembleMonitor(OutcomeMonitor):
+    """Logs accuracy and disagreement of an ensemble whose members' classes the step hands over.
+
+    =========================  =========================================================================================
+    Key                        What is logged
+    =========================  =========================================================================================
+    ``ensemble/accuracy``      accuracy of the majority vote, ties to the lowest class
+    ``ensemble/mean_member``   mean of the members' own accuracies
+    ``ensemble/gain``          the first minus the second
+    ``ensemble/disagreement``  share of samples on which the members are not unanimous
+    ``ensemble/pairwise``      share of pairs of members whose classes differ, averaged over samples
+    =========================  =========================================================================================
+
+    Samples are addressed by their ids as in :class:`ChannelMonitor`, so padding and ranks change nothing.
+
+    Args:
+        num_members: M.
+        num_classes: C; classes must lie in [0, C).
+        votes: "auto" (``observe(votes=..., target=...)``, or the key "votes" of the step's outputs), another key of the
+            outputs, or a function ``(pl_module, batch, outputs)``; each gives integer classes ``[N, M]``.
+        target: key of the outputs or of the batch that holds the right classes; by default found by its usual names.
+        ignore_index: as a vote a member's abstention, as a target a sample to leave out.
+        ids: as in :class:`ChannelMonitor`.
+        name: first part of every key.
+
+    Example:
+        >>> monitor = EnsembleMonitor(num_members=5, num_classes=10)
+        >>> monitor.history
+        []
+    """
+
+    def __init__(
+        self,
+        num_members: int,
+        num_classes: int,
+        *,
+        votes: str | VoteFunction = "auto",
+        target: str | None = None,
+        ignore_index: int | None = None,
+        ids: str | IdFunction | None = None,
+        name: str = "ensemble",
+    ) -> None:
+        super().__init__(
+            OwnSource(self._read),
+            ids=ids,
+            slices=None,
+            threshold=None,
+            ignore_index=ignore_index,
+            every_n_validations=1,
+            name=name,
+        )
+        for argument, size in (("num_members", num_members), ("num_classes", num_classes)):
+            if size < 1:
+                raise ValueError(f"{argument} must be at least 1, but is {size}")
+        self.num_members = num_members
+        self.num_classes = num_classes
+        self.ignore_index = ignore_index
+        self.votes = votes
+        self.target = target
+
+    def measure(self, epoch: Epoch, references: References, path: str) -> dict[str, Tensor]:
+        """The vote and the disagreements."""
+        preds, ignore = epoch.votes.T, self.ignore_index
+        if not len(epoch.ids):
+            undefined = torch.tensor(torch.nan, dtype=torch.float64)
+            return {f"{path}/{key}": undefined for key in KEYS}
+        accuracy = ensemble_accuracy(preds, epoch.target, self.num_classes, ignore_index=ignore)
+        mean = mean_accuracy(preds, epoch.target, ignore_index=ignore)
+        return {
+            f"{path}/accuracy": accuracy,
+            f"{path}/mean_member": mean,
+            f"{path}/gain": accuracy - mean,
+            f"{path}/disagreement": disagreement_rate(preds, ignore_index=ignore),
+            f"{path}/pairwise": pairwise_disagreement(preds, ignore_index=ignore),
+        }
+
+    def _read(self, pl_module: LightningModule, batch: Any, outputs: Any, observed: list[Observed]) -> BatchOutcomes:
+        call = one_call(observed) if observed else None
+        if callable(self.votes):
+            votes: Any = self.votes(pl_module, batch, outputs)
+        elif call is not None and call.votes is not None and self.votes == "auto":
+            votes = call.votes
+        else:
+            votes = named(outputs, ("votes",) if self.votes == "auto" else (self.votes,))
+        target = self._find_target(call, batch, outputs)
+        if votes is None or target is None:
+            missing = "votes" if votes is None else "targets"
+            keys = sorted(map(str, outputs)) if isinstance(outputs, Mapping) else type(outputs).__name__
+            raise ValueError(
+                f"EnsembleMonitor found no {missing}: the step returned {keys}. Add observe(votes=..., target=...) "
+                f"with integer classes [N, {self.num_members}], or pass votes=function(pl_module, batch, outputs)"
+            )
+        if votes.dim() != 2 or votes.shape[1] != self.num_members:
+            raise ValueError(
+                f"votes must have shape [N, {self.num_members}], one column a member, but came with {list(votes.shape)}"
+            )
+        if not is_integer(votes):
+            raise TypeError(
+                f"votes must be the members' classes as integers, but came as {votes.dtype}; "
+                "pass the argmax of each member's scores"
+            )
+        # Nothing is right or wrong yet: the vote is taken over all rows at the end, where its range is checked too.
+        return BatchOutcomes(torch.zeros_like(target, dtype=torch.int8), target.to(torch.int64), None, None, votes)
+
+    def _find_target(self, call: Observed | None, batch: Any, outputs: Any) -> Tensor | None:
+        if self.target is not None:
+            found = named(outputs, (self.target,))
+            return named(batch, (self.target,)) if found is None else found
+        if call is not None and call.target is not None:
+            return call.target
+        found = named(outputs, TARGET_NAMES)
+        return batch_target(batch) if found is None else found

@@ -1,0 +1,96 @@
+"""Trainers on several gloo ranks, a process each: python -m tests.callbacks.ddp_cases RANK WORLD PORT FOLDER."""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as L
+import torch
+from torch.utils.data import DataLoader, DistributedSampler
+
+from polyweave_torch.callbacks import ChannelMonitor, EnsembleMonitor, SignificanceMonitor, observe
+from tests.callbacks.modules import Keyed, images, make_module, make_trainer
+
+EPOCHS = 3
+
+
+def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
+    votes = torch.stack([logits.argmax(1), (logits + torch.tensor([0.3, 0.0, 0.0])).argmax(1)], 1)
+    observe(logits, y, votes=votes)
+
+
+def fit(
+    name: str,
+    folder: Path,
+    loader: Any,
+    *,
+    ids: str | None = None,
+    slices: Any = "target",
+    checkpoint: Path | None = None,
+    **options: Any,
+) -> Any:
+    """Train by a fixed script, so that the weights are the same on every number of ranks."""
+    monitors = [
+        ChannelMonitor(ids=ids, slices=slices, references=("previous", "first", "best")),
+        SignificanceMonitor(ids=ids),
+        EnsembleMonitor(2, 3, ids=ids),
+    ]
+    module = make_module(L, step)
+    module.training_step = lambda batch, batch_idx: module.net[-1].bias.sum() * 0.0
+
+    def shift() -> None:
+        with torch.no_grad():
+            module.net[-1].bias += torch.tensor([0.4, -0.3, 0.1])
+
+    module.on_train_epoch_start = shift
+    rank, world, port = sys.argv[1:4]
+    # Lightning takes these away at the end of every fit.
+    os.environ.update(LOCAL_RANK=rank, WORLD_SIZE=world, NODE_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    trainer = make_trainer(
+        L,
+        monitors,
+        devices=int(world),
+        strategy="ddp_find_unused_parameters_true",
+        **{"max_epochs": EPOCHS, **options},
+    )
+    trainer.fit(module, DataLoader(images(12), batch_size=4), loader, ckpt_path=checkpoint, weights_only=True)
+    trainer.validate(module, loader, verbose=False)
+    histories = [monitor.history for monitor in monitors]
+    (folder / f"{name}-{rank}.json").write_text(json.dumps(histories))
+    return trainer, module, monitors
+
+
+def main() -> None:
+    rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[4])
+    warnings.simplefilter("error")
+    for message in (
+        "does not have many workers",
+        "LeafSpec",
+        "The number of training batches",
+        "find_unused_parameters",
+    ):
+        warnings.filterwarnings("ignore", message=f".*{message}")
+    # Lightning's advice to evaluate on one device.
+    warnings.filterwarnings("ignore", message=".*recommended to use")
+    torch.set_num_threads(1)
+    data = images(37, seed=1)
+    fit("padded", folder, DataLoader(data, batch_size=5))
+    fit("one sample", folder, DataLoader(images(1, seed=1), batch_size=5))
+    fit("drop_last", folder, DataLoader(images(36, seed=1), batch_size=3 if world == 2 else 2, drop_last=True))
+    sampler: Any = DistributedSampler(data, world, rank, shuffle=True, seed=9)
+    fit("shuffled", folder, DataLoader(data, batch_size=5, sampler=sampler), use_distributed_sampler=False)
+    fit("everywhere", folder, DataLoader(data, batch_size=5), use_distributed_sampler=False)
+    # One process makes the checkpoint; every number of ranks goes on from it.
+    checkpoint = folder.parent / "two epochs.ckpt"
+    if world == 1:
+        trainer, *_ = fit("begun", folder, DataLoader(data, batch_size=5), max_epochs=2)
+        trainer.save_checkpoint(checkpoint)
+    fit("resumed", folder, DataLoader(data, batch_size=5), checkpoint=checkpoint, max_epochs=4)
+    fit("keyed", folder, DataLoader(Keyed(31, text_ids=True), batch_size=4), ids="id", slices="site")
+
+
+if __name__ == "__main__":
+    main()
