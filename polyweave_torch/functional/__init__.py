@@ -1,5 +1,6 @@
 """Pure functions of tensors: channels, paired statistics, ensembles and gates."""
 
+from polyweave_torch.functional.bootstrap import BootstrapInterval, exact_binary_bootstrap, paired_bootstrap
 from polyweave_torch.functional.channel import (
     AnswerChurn,
     ChannelEstimate,
@@ -15,6 +16,20 @@ from polyweave_torch.functional.channel import (
     predict_post_accuracy,
 )
 from polyweave_torch.functional.cochran import CochranQResult, cochran_q
+from polyweave_torch.functional.correlation import PearsonResult, pearson
+from polyweave_torch.functional.difference import PairedDifference, paired_difference_interval
+from polyweave_torch.functional.diversity import Diversity, diversity
+from polyweave_torch.functional.ensemble import (
+    disagreement_matrix,
+    disagreement_rate,
+    ensemble_accuracy,
+    ensemble_gain,
+    mean_accuracy,
+    member_accuracies,
+    oracle_disagreement,
+    pairwise_disagreement,
+)
+from polyweave_torch.functional.equivalence import EquivalenceResult, equivalence_test, non_inferiority_test
 from polyweave_torch.functional.gating import (
     GatingDecision,
     PhasePlaneDiagnosis,
@@ -31,6 +46,14 @@ from polyweave_torch.functional.intervals import ConfidenceInterval, WilsonInter
 from polyweave_torch.functional.mcnemar import McNemarResult, PairwiseMcNemar, mcnemar, mcnemar_pairs
 from polyweave_torch.functional.multiplicity import benjamini_hochberg, holm_bonferroni
 from polyweave_torch.functional.pi_scale import pi_scale_mean, pi_scales
+from polyweave_torch.functional.power import (
+    discordance_from_phi,
+    mcnemar_power,
+    mcnemar_sample_size,
+    target_per_stratum,
+)
+from polyweave_torch.functional.soft_votes import soft_ensemble_accuracy, soft_vote
+from polyweave_torch.functional.strata import ChiSquareResult, clustered_mcnemar, stratum_heterogeneity
 from polyweave_torch.functional.totals import Bounds, ChannelBounds, bounds_from_totals, check_accounting
 from polyweave_torch.functional.transfer import (
     CompositionGap,
@@ -44,28 +67,36 @@ from polyweave_torch.functional.transfer import (
     predict_transfer,
     transfer_residual,
 )
+from polyweave_torch.functional.votes import VoteSummary, majority_vote, vote_summary
 
 __all__ = [
     "AnswerChurn",
+    "BootstrapInterval",
     "Bounds",
     "ChannelBounds",
     "ChannelEstimate",
     "ChannelIntervals",
     "ChannelOrbit",
+    "ChiSquareResult",
     "CochranQResult",
     "CompositionGap",
     "CompositionTest",
     "ConfidenceInterval",
+    "Diversity",
+    "EquivalenceResult",
     "FlipRates",
     "GatingDecision",
     "McNemarResult",
     "MixtureShiftBias",
     "OutcomeGram",
+    "PairedDifference",
     "PairwiseMcNemar",
+    "PearsonResult",
     "PhasePlaneDiagnosis",
     "Quadrant",
     "StepDecision",
     "TransferResidual",
+    "VoteSummary",
     "WilsonInterval",
     "answer_churn",
     "benjamini_hochberg",
@@ -74,20 +105,40 @@ __all__ = [
     "channel_intervals",
     "channel_matrix",
     "check_accounting",
+    "clustered_mcnemar",
     "cochran_q",
     "composition_gap",
     "composition_test",
+    "disagreement_matrix",
+    "disagreement_rate",
+    "discordance_from_phi",
+    "diversity",
+    "ensemble_accuracy",
+    "ensemble_gain",
+    "equivalence_test",
     "estimate_channel",
     "estimate_slice_channels",
+    "exact_binary_bootstrap",
     "flip_rates",
     "holm_bonferroni",
     "iterate_channel",
     "jeffreys_interval",
+    "majority_vote",
     "mcnemar",
     "mcnemar_pairs",
+    "mcnemar_power",
+    "mcnemar_sample_size",
+    "mean_accuracy",
+    "member_accuracies",
     "mixture_shift_bias",
+    "non_inferiority_test",
+    "oracle_disagreement",
     "outcome_gram",
+    "paired_bootstrap",
+    "paired_difference_interval",
     "paired_tables",
+    "pairwise_disagreement",
+    "pearson",
     "phase_plane_diagnosis",
     "pi_scale_mean",
     "pi_scales",
@@ -96,6 +147,11 @@ __all__ = [
     "quadrant_names",
     "should_activate_step",
     "slice_gating_decisions",
+    "soft_ensemble_accuracy",
+    "soft_vote",
+    "stratum_heterogeneity",
+    "target_per_stratum",
     "transfer_residual",
+    "vote_summary",
     "wilson_interval",
 ]

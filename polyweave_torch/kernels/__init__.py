@@ -1,0 +1,1 @@
+"""The vote of an ensemble as a sorting network: a plain form for any device, and a Triton kernel for GPUs."""
