@@ -1,10 +1,12 @@
 """PiScaleMonitor: how strongly each Sigma-Pi block recruits its product."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from polyweave_torch.callbacks._lightning import (
     Callback,
@@ -14,7 +16,7 @@ from polyweave_torch.callbacks._lightning import (
     log_values,
     tensorboard_writers,
 )
-from polyweave_torch.functional.pi_scale import gate_values
+from polyweave_torch.functional.pi_scale import gate_blocks, gate_values
 
 
 class PiScaleMonitor(Callback):
@@ -23,12 +25,16 @@ class PiScaleMonitor(Callback):
     Recruitment is not accuracy: a larger gate says that a block leans on its product, not that it gains by it, and
     gates shrink as well as grow.
 
-    ============================  ===================================================================================
-    Key                           What is logged
-    ============================  ===================================================================================
-    ``pi_scale/<block>/mean``     mean of exp(gate) over the block's units
-    ``pi_scale/<block>/growth``   that mean minus its value before the first training step; negative where it shrank
-    ============================  ===================================================================================
+    =====================================  =============================================================================
+    Key                                    What is logged
+    =====================================  =============================================================================
+    ``pi_scale/<block>/mean``              mean of exp(gate) over the block's units
+    ``pi_scale/<block>/growth``            that mean minus its value before the first training step; negative where it
+                                           shrank
+    ``pi_scale/<block>/exponent_abs_mean`` with ``branch_energy``: mean absolute exponent of the product
+    ``pi_scale/<block>/pi_share`` ...      with ``branch_energy``: what the block's own ``branch_energy(x)`` gives, for
+                                           the first batch of an epoch
+    =====================================  =============================================================================
 
     Gates are read in training hooks, after the optimizer's step, on every rank (sharded gates are gathered).
     TensorBoard also gets a histogram of exp(gate) after every epoch.
@@ -37,6 +43,8 @@ class PiScaleMonitor(Callback):
         every_n_steps: how often to log; by default as often as the Trainer logs (``log_every_n_steps``).
         histogram: whether to write histograms.
         modules: names of the blocks to watch; by default all that have a gate.
+        branch_energy: also read each block's own diagnostics, once an epoch, on what the first batch feeds to it.
+            Blocks without such methods are left out. Training is not changed by it.
         name: first part of every key.
 
     Example:
@@ -51,6 +59,7 @@ class PiScaleMonitor(Callback):
         *,
         histogram: bool = True,
         modules: Sequence[str] | None = None,
+        branch_energy: bool = False,
         name: str = "pi_scale",
     ) -> None:
         super().__init__()
@@ -59,9 +68,12 @@ class PiScaleMonitor(Callback):
         self.every_n_steps = every_n_steps
         self.histogram = histogram
         self.modules = modules
+        self.branch_energy = branch_energy
         self.name = name
         self.history: list[dict[str, float]] = []
         self._first: dict[str, float] = {}
+        self._inputs: dict[str, Tensor] = {}
+        self._hooks: list[RemovableHandle] = []
 
     @property
     def state_key(self) -> str:
@@ -71,7 +83,7 @@ class PiScaleMonitor(Callback):
     @property
     def growth(self) -> dict[str, float]:
         """Latest growth of each block, since before the first step."""
-        latest = self.history[-1] if self.history else {}
+        latest = next((entry for entry in reversed(self.history) if any("/growth" in key for key in entry)), {})
         keys = {block: f"{_shown(block)}/growth" for block in self._first}
         return {block: latest[key] for block, key in keys.items() if key in latest}
 
@@ -85,9 +97,20 @@ class PiScaleMonitor(Callback):
         if not self._first:  # a resumed fit keeps the values before its very first step
             self._first = {block: float(gate.mean()) for block, gate in gates.items()}
 
+    def on_train_batch_start(  # noqa: D102
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        if not self.branch_energy or batch_idx:
+            return
+        for name, block in gate_blocks(pl_module).items():
+            if name in self._gates(pl_module) and hasattr(block, "branch_energy"):
+                self._hooks.append(block.register_forward_pre_hook(self._keep_input(name)))
+
     def on_train_batch_end(  # noqa: D102
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
+        if self._hooks:
+            self._read_branches(trainer, pl_module)
         step = current_step(trainer)
         every = self.every_n_steps or getattr(trainer, "log_every_n_steps", 0)
         # Counted as Lightning counts its own logging: the first batch has step 0.
@@ -110,12 +133,46 @@ class PiScaleMonitor(Callback):
             for block, gate in gates.items():
                 writer.add_histogram(f"{self.name}/{_shown(block)}", gate, current_step(trainer))
 
+    def on_exception(  # noqa: D102
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        self._unhook()
+
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {"history": self.history, "first": self._first}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # noqa: D102
         self.history = list(state_dict["history"])
         self._first = dict(state_dict["first"])
+
+    def _keep_input(self, name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+        def keep(block: nn.Module, inputs: tuple[Any, ...]) -> None:
+            if inputs and isinstance(inputs[0], Tensor):
+                self._inputs.setdefault(name, inputs[0].detach())
+
+        return keep
+
+    def _read_branches(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        blocks, inputs = gate_blocks(pl_module), dict(self._inputs)
+        self._unhook()
+        values: dict[str, Tensor] = {}
+        # The blocks' diagnostics are their own code: no gradient, no draw from the generators that training uses.
+        with torch.no_grad(), torch.random.fork_rng():
+            for name, x in inputs.items():
+                read = dict(blocks[name].branch_energy(x))  # type: ignore[operator]
+                if hasattr(blocks[name], "exponent_abs_mean"):
+                    read["exponent_abs_mean"] = blocks[name].exponent_abs_mean()  # type: ignore[operator]
+                for key, value in read.items():
+                    values[f"{_shown(name)}/{key}"] = torch.as_tensor(value)
+        log_values(trainer, {f"{self.name}/{key}": value for key, value in values.items()})
+        entry = {key: float(value) for key, value in values.items()}
+        step = float(current_step(trainer))
+        self.history.append({"epoch": float(trainer.current_epoch), "step": step, **entry})
+
+    def _unhook(self) -> None:
+        while self._hooks:
+            self._hooks.pop().remove()
+        self._inputs = {}
 
     def _gates(self, pl_module: nn.Module) -> dict[str, Tensor]:
         gates = gate_values(pl_module)

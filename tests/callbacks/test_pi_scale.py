@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from polyweave import SigmaPiLinear
+from polyweave import ConvSigmaPi2d, PolyLinear, SigmaPiLinear
 from torch import nn
 
 from polyweave_torch.callbacks import PiScaleMonitor
@@ -105,3 +105,63 @@ def test_fast_dev_run_writes_nothing() -> None:
     monitor = PiScaleMonitor(every_n_steps=1)
     make_trainer(pl, [monitor], fast_dev_run=True).fit(sigma_pi_module(pl), *loaders())
     assert len(monitor.history) == 1
+
+
+class Blocks(nn.Module):
+    """One of each public block, and dropout, whose draws training must not lose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = ConvSigmaPi2d(1, 2, 3)
+        self.poly = PolyLinear(8, 8)
+        self.dense = SigmaPiLinear(8, 8)
+        self.drop = nn.Dropout(0.5)
+        self.out = nn.Linear(8, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        maps = self.conv(x[:, None, None, :].expand(-1, -1, 4, -1))
+        features = maps.mean(2).flatten(1)[:, :8]
+        logits: torch.Tensor = self.out(self.drop(self.dense(self.poly(features))))
+        return logits
+
+
+def blocks_module() -> Any:
+    module = make_module(PACKAGES["lightning.pytorch"])
+    torch.manual_seed(0)
+    module.net = Blocks()
+    return module
+
+
+def test_branch_energy_reads_the_blocks_and_changes_no_training() -> None:
+    pl = PACKAGES["lightning.pytorch"]
+    weights = []
+    monitor = PiScaleMonitor(every_n_steps=2, branch_energy=True)
+    for monitors in ([], [monitor]):
+        torch.manual_seed(5)
+        module = blocks_module()
+        make_trainer(pl, monitors, max_epochs=2).fit(module, *loaders())
+        weights.append([tensor.clone() for tensor in module.state_dict().values()])
+    assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
+    read = [entry for entry in monitor.history if "net.dense/pi_share" in entry]
+    assert len(read) == 2, "once an epoch"
+    for entry in read:
+        assert 0 < entry["net.dense/pi_share"] < 1
+        assert entry["net.conv/pi_effect_postbn"] > 0
+        assert "net.dense/exponent_abs_mean" in entry
+        assert not any(key.startswith("net.poly/pi_share") for key in entry), "a PolyLinear has no such diagnostics"
+    assert set(monitor.growth) == {"net.conv", "net.poly", "net.dense"}
+
+
+def test_branch_energy_is_the_blocks_own_figure() -> None:
+    pl = PACKAGES["lightning.pytorch"]
+    seen: dict[str, float] = {}
+
+    class Peek(pl.Callback):  # type: ignore[misc, name-defined]
+        def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+            if batch_idx == 0:
+                seen.update(pl_module.net[0].branch_energy(batch[0]))
+
+    monitor = PiScaleMonitor(branch_energy=True)
+    make_trainer(pl, [monitor, Peek()], max_epochs=1).fit(sigma_pi_module(pl), *loaders())
+    entry = next(entry for entry in monitor.history if "net.0/pi_share" in entry)
+    assert {key: entry[f"net.0/{key}"] for key in seen} == pytest.approx(seen, rel=1e-6)
