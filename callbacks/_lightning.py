@@ -111,6 +111,13 @@ def tensorboard_writers(trainer: Trainer) -> list[Any]:
     return [logger.experiment for logger in trainer.loggers if isinstance(logger, classes)]
 
 
+def loggers_named(trainer: Trainer, name: str) -> list[Any]:
+    """The loggers of a class of either package, by its name, so that the logger's own package need not be there."""
+    if not trainer.is_global_zero or getattr(trainer, "fast_dev_run", False):
+        return []
+    return [logger for logger in trainer.loggers if any(cls.__name__ == name for cls in type(logger).__mro__)]
+
+
 def loader_of(loader: Any) -> DataLoader[Any]:
     """The DataLoader, or a TypeError for other iterables, whose samples have no order to replay."""
     if not isinstance(loader, DataLoader):

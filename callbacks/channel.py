@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.callbacks._board import escape, show_figure, show_margins, show_table
+from polyweave_torch.callbacks._board import show_figure, show_margins, show_table
 from polyweave_torch.callbacks._capture import Slices
 from polyweave_torch.callbacks._epoch import Epoch, tables
 from polyweave_torch.callbacks._ids import IdFunction
@@ -133,9 +133,15 @@ class ChannelMonitor(OutcomeMonitor):
         if self.table:
             show_table(trainer, f"{path}/table", _HEAD, [_row(name, channels[name]) for name in channels])
         if self.figure:
-            show_figure(trainer, f"{path}/phase_plane", "phase_plane", channels)
+            show_figure(trainer, f"{path}/phase_plane", "phase_plane", channels, trail=self._trail(path))
         if self.custom_scalars and path == self.name:
             show_margins(trainer, self.name, [tag(name) for name in channels], rates=("gamma", "c"))
+
+    def _trail(self, path: str) -> list[tuple[float, float]]:
+        """Corruption and correction of the last validations, the present one last."""
+        key = f"{path}/all".removeprefix(f"{self.name}/")
+        seen = [entry for entry in self.history if f"{key}/c" in entry][-_TRAIL:]
+        return [(entry[f"{key}/gamma"], entry[f"{key}/c"]) for entry in seen]
 
     def _values(self, path: str, of_slice: str, table: Tensor, *, itself: bool) -> Mapping[str, Tensor]:
         channel = estimate_channel(table)
@@ -163,6 +169,7 @@ class ChannelMonitor(OutcomeMonitor):
         }
 
 
+_TRAIL = 6
 _HEAD = ("slice", "n", "accuracy", "corrected", "corrupted", "c", "gamma", "delta", "quadrant")
 
 
@@ -170,4 +177,4 @@ def _row(name: str, channel: ChannelEstimate) -> list[Any]:
     quadrant = quadrant_names(phase_plane_diagnosis(channel).quadrant)
     rates = [f"{float(rate):.4f}" for rate in (channel.c, channel.gamma, channel.delta)]
     corrected, corrupted = int(channel.counts[0, 1]), int(channel.counts[1, 0])
-    return [escape(name), int(channel.total), f"{float(channel.p1):.4f}", corrected, corrupted, *rates, quadrant]
+    return [name, int(channel.total), f"{float(channel.p1):.4f}", corrected, corrupted, *rates, quadrant]

@@ -5,15 +5,18 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from polyweave_torch.callbacks._board import show_figure
 from polyweave_torch.callbacks._capture import Slices
 from polyweave_torch.callbacks._epoch import Epoch, match, tables
 from polyweave_torch.callbacks._ids import IdFunction
+from polyweave_torch.callbacks._lightning import Trainer
 from polyweave_torch.callbacks._monitor import OutcomeMonitor, tag
 from polyweave_torch.callbacks._outcomes import Source
 from polyweave_torch.callbacks._references import References
 from polyweave_torch.functional._checks import check_open_unit
 from polyweave_torch.functional.cochran import cochran_q
-from polyweave_torch.functional.mcnemar import Method, mcnemar
+from polyweave_torch.functional.gram import outcome_gram
+from polyweave_torch.functional.mcnemar import Method, PairwiseMcNemar, mcnemar, mcnemar_pairs
 from polyweave_torch.functional.multiplicity import holm_bonferroni
 
 
@@ -44,6 +47,7 @@ class SignificanceMonitor(OutcomeMonitor):
         window: validations in Cochran's Q, at least 2.
         alpha: level at which :attr:`significant` speaks.
         method: form of McNemar's test, see :func:`~polyweave_torch.functional.mcnemar`.
+        figure: draw the matrix of all pairs of recent validations (needs matplotlib).
         name: first part of every key.
 
     Example:
@@ -64,6 +68,7 @@ class SignificanceMonitor(OutcomeMonitor):
         method: Method = "auto",
         threshold: float | None = None,
         ignore_index: int | None = None,
+        figure: bool = True,
         name: str = "significance",
     ) -> None:
         super().__init__(
@@ -88,6 +93,8 @@ class SignificanceMonitor(OutcomeMonitor):
         self.window = window
         self.alpha = alpha
         self.method: Method = method
+        self.figure = figure
+        self._pairs: dict[str, PairwiseMcNemar] = {}
 
     @property
     def significant(self) -> list[str]:
@@ -114,11 +121,19 @@ class SignificanceMonitor(OutcomeMonitor):
             values[f"{path}/{tag(name)}/p_adjusted"] = adjusted[row]
             values[f"{path}/{tag(name)}/discordant"] = result.discordant[row].double()
         recent = [*references.recent, epoch]
-        omnibus = cochran_q(_shared_outcomes(recent))
+        shared = _shared_outcomes(recent)
+        omnibus = cochran_q(shared)
+        names_of = [f"{age} before" for age in range(len(recent) - 1, 0, -1)] + ["now"]
+        self._pairs[path] = mcnemar_pairs(outcome_gram(shared), method=self.method, names=names_of)
         alone = len(recent) == 1
         values[f"{path}/cochran_q/q"] = torch.zeros((), dtype=torch.float64) if alone else omnibus.statistic
         values[f"{path}/cochran_q/p_value"] = torch.ones((), dtype=torch.float64) if alone else omnibus.p_value
         return values
+
+    def draw(self, trainer: Trainer, path: str) -> None:
+        """The matrix of the recent validations."""
+        if self.figure and len(self._pairs[path].adjusted_p):
+            show_figure(trainer, f"{path}/matrix", "significance_matrix", self._pairs[path], alpha=self.alpha)
 
 
 def _shared_outcomes(epochs: list[Epoch]) -> Tensor:

@@ -1,6 +1,7 @@
 """The phase plane: corruption across, correction up, and the line on which they pay for each other."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ def phase_plane(
     channels: Mapping[str, ChannelEstimate] | ChannelEstimate,
     *,
     p0: float | None = None,
+    trail: Sequence[tuple[float, float]] = (),
     ax: Axes | None = None,
 ) -> tuple[Figure | SubFigure, Axes]:
     """Draw channels in the plane of corruption (across) and correction (up), with the break-even line.
@@ -35,6 +37,7 @@ def phase_plane(
     Args:
         channels: estimates by name, each of one table, or a single estimate.
         p0: accuracy of the break-even line; by default that of all samples together.
+        trail: earlier points ``(gamma, c)`` to draw as a path, the oldest first.
         ax: axes to draw on; by default a new figure.
 
     Returns:
@@ -62,6 +65,9 @@ def phase_plane(
     ax.set(xlim=(-0.02 * right, min(max(1.05 * right, 0.1), 1.02)), ylim=(-0.02, 1.02))
     if p0 is not None:
         _break_even_line(ax, p0)
+    for step, (start, end) in enumerate(itertools.pairwise(trail), start=1):
+        fade = step / len(trail)
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": NEUTRAL, "alpha": fade, "linewidth": 1.5})
     ax.set_xlabel("corruption rate γ (right → wrong)", fontsize=FONT)
     ax.set_ylabel("correction rate c (wrong → right)", fontsize=FONT)
     ax.tick_params(labelsize=FONT - 2)
