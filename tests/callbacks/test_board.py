@@ -94,7 +94,11 @@ def test_the_layout_the_table_and_the_figures_are_served(board: Board) -> None:
     assert "north|east" in tables[-1]["text"].replace("&#124;", "|")
     for tag in ("channel/phase_plane", "significance/matrix"):
         images = board.get("/data/plugin/images/images", run="run/version_0", tag=tag, sample="0")
-        assert images[-1]["width"] == images[-1]["height"] == 500
+        with urllib.request.urlopen(f"{board.url}/data/plugin/images/individualImage?{images[-1]['query']}") as answer:
+            head = answer.read(24)
+        # A PNG of 500 x 500 pixels.
+        assert head[:8] == b"\x89PNG\r\n\x1a\n"
+        assert (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")) == (500, 500)
     histograms = board.get("/data/plugin/histograms/tags")["run/version_0"]
     assert "pi_scale/net.0" in histograms
 
