@@ -51,6 +51,11 @@ class ProtocolChannels(TableMetric):
         (0.8333, 0.25, 0.6667)
         >>> metric.labels
         [('qa-step', 'easy'), ('qa-step', 'hard')]
+        >>> from polyweave_torch.functional import phase_plane_diagnosis, quadrant_names, slice_gating_decisions
+        >>> quadrant_names(phase_plane_diagnosis(easy).quadrant)
+        'HELPFUL'
+        >>> [(gate.slice, gate.activate) for gate in slice_gating_decisions({"easy": easy, "hard": hard})]
+        [('easy', True), ('hard', False)]
     """
 
     def __init__(
