@@ -16,6 +16,14 @@ from polyweave_torch.functional.channel import (
     predict_post_accuracy,
 )
 from polyweave_torch.functional.cochran import CochranQResult, cochran_q
+from polyweave_torch.functional.composite import (
+    CompositeResult,
+    RankedRun,
+    composite_score,
+    inter_judge_pearson,
+    layer_score,
+    rank_runs,
+)
 from polyweave_torch.functional.correlation import PearsonResult, pearson
 from polyweave_torch.functional.difference import PairedDifference, paired_difference_interval
 from polyweave_torch.functional.diversity import Diversity, diversity
@@ -67,10 +75,22 @@ from polyweave_torch.functional.transfer import (
     predict_transfer,
     transfer_residual,
 )
+from polyweave_torch.functional.verdict import verdict
+from polyweave_torch.functional.verdict_report import (
+    AuditMarks,
+    Estimator,
+    LayerDifference,
+    PairVerdict,
+    Reason,
+    Verdict,
+    VerdictReport,
+    VerdictSettings,
+)
 from polyweave_torch.functional.votes import VoteSummary, majority_vote, vote_summary
 
 __all__ = [
     "AnswerChurn",
+    "AuditMarks",
     "BootstrapInterval",
     "Bounds",
     "ChannelBounds",
@@ -79,23 +99,32 @@ __all__ = [
     "ChannelOrbit",
     "ChiSquareResult",
     "CochranQResult",
+    "CompositeResult",
     "CompositionGap",
     "CompositionTest",
     "ConfidenceInterval",
     "Diversity",
     "EquivalenceResult",
+    "Estimator",
     "FlipRates",
     "GatingDecision",
+    "LayerDifference",
     "McNemarResult",
     "MixtureShiftBias",
     "OutcomeGram",
+    "PairVerdict",
     "PairedDifference",
     "PairwiseMcNemar",
     "PearsonResult",
     "PhasePlaneDiagnosis",
     "Quadrant",
+    "RankedRun",
+    "Reason",
     "StepDecision",
     "TransferResidual",
+    "Verdict",
+    "VerdictReport",
+    "VerdictSettings",
     "VoteSummary",
     "WilsonInterval",
     "answer_churn",
@@ -107,6 +136,7 @@ __all__ = [
     "check_accounting",
     "clustered_mcnemar",
     "cochran_q",
+    "composite_score",
     "composition_gap",
     "composition_test",
     "disagreement_matrix",
@@ -121,8 +151,10 @@ __all__ = [
     "exact_binary_bootstrap",
     "flip_rates",
     "holm_bonferroni",
+    "inter_judge_pearson",
     "iterate_channel",
     "jeffreys_interval",
+    "layer_score",
     "majority_vote",
     "mcnemar",
     "mcnemar_pairs",
@@ -145,6 +177,7 @@ __all__ = [
     "predict_post_accuracy",
     "predict_transfer",
     "quadrant_names",
+    "rank_runs",
     "should_activate_step",
     "slice_gating_decisions",
     "soft_ensemble_accuracy",
@@ -152,6 +185,7 @@ __all__ = [
     "stratum_heterogeneity",
     "target_per_stratum",
     "transfer_residual",
+    "verdict",
     "vote_summary",
     "wilson_interval",
 ]

@@ -10,6 +10,7 @@ from polyweave_torch.metrics.channel import (
     NegativeFlipRate,
     PositiveFlipRate,
 )
+from polyweave_torch.metrics.composite import CompositeScore, LayerScores
 from polyweave_torch.metrics.ensemble import (
     DisagreementMatrix,
     DisagreementRate,
@@ -30,12 +31,14 @@ __all__ = [
     "ChannelSurplus",
     "Churn",
     "CochranQPValue",
+    "CompositeScore",
     "CorrectionRate",
     "CorruptionRate",
     "DisagreementMatrix",
     "DisagreementRate",
     "EnsembleAccuracy",
     "EnsembleGain",
+    "LayerScores",
     "McNemarPValue",
     "MeanMemberAccuracy",
     "NegativeFlipRate",

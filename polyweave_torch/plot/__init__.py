@@ -12,5 +12,6 @@ from polyweave_torch.plot.forest import forest
 from polyweave_torch.plot.gate_growth import gate_growth
 from polyweave_torch.plot.phase_plane import phase_plane
 from polyweave_torch.plot.significance_matrix import significance_matrix
+from polyweave_torch.plot.verdict import verdict_plot
 
-__all__ = ["forest", "gate_growth", "phase_plane", "significance_matrix"]
+__all__ = ["forest", "gate_growth", "phase_plane", "significance_matrix", "verdict_plot"]

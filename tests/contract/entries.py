@@ -1,5 +1,6 @@
 """What the contract needs to know of each public metric class."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,10 @@ from torchmetrics import Metric
 
 import polyweave_torch as pt
 from polyweave_torch.functional.channel import count_transitions
+from polyweave_torch.functional.composite import composite_sums
 from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
 from polyweave_torch.functional.soft_votes import soft_ensemble_counts
-from polyweave_torch.metrics import memory
+from polyweave_torch.metrics import composite, memory
 from polyweave_torch.metrics.paired import pack_outcomes
 
 N = 37
@@ -43,6 +45,8 @@ class Entry:
     core_arguments: Callable[[Stream], Sequence[Any]] = lambda stream: tuple(stream.values())
     mask: bool = False
     """Whether ``update`` takes a mask."""
+    zero: tuple[str, ...] = ()
+    """Entries of a dict from ``compute`` that are 0 without data, where the others are undefined."""
     real_sums: tuple[str, ...] = ()
     """States that sum real numbers, in float64; all others count."""
 
@@ -216,6 +220,48 @@ def _disagreement() -> list[Entry]:
     ]
 
 
+def scored(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    # Halves, whose sums are exact in any order; 0 is a judgement that failed, NaN a layer that is missing.
+    scores = torch.randint(0, 11, (N, 3), generator=generator) / 2.0
+    return {"scores": scores.masked_fill(torch.rand(N, 3, generator=generator) < 0.2, math.nan)}
+
+
+def addressed_scores(seed: int) -> Stream:
+    index = torch.randperm(100, generator=torch.Generator().manual_seed(seed))[:N]
+    return {"sample_index": index, **scored(seed)}
+
+
+def _composite() -> list[Entry]:
+    return [
+        Entry(
+            "CompositeScore",
+            pt.CompositeScore,
+            scored,
+            other=lambda **options: pt.CompositeScore(("fact", "style", "judge"), **options),
+            wrong={"scores": torch.ones(N, 2)},
+            core=composite_sums,
+            mask=True,
+            real_sums=("composite_sums_fact_behavior_judge",),
+            zero=("gate_passed",),
+        ),
+        Entry(
+            "LayerScores",
+            lambda **options: pt.LayerScores(100, **options),
+            addressed_scores,
+            other=lambda **options: pt.LayerScores(101, **options),
+            wrong={"sample_index": torch.full((N,), 100)},
+            readouts={"scores": lambda metric: metric.scores()},
+            core=composite.write_scores,
+            core_arguments=lambda stream: (
+                torch.zeros(100, 3, dtype=torch.float64),
+                stream["sample_index"],
+                stream["scores"],
+            ),
+        ),
+    ]
+
+
 def _memory() -> Entry:
     return Entry(
         "OutcomeMemory",
@@ -256,6 +302,7 @@ ENTRIES: list[Entry] = [
     _ensemble("DisagreementRate", pt.DisagreementRate),
     _ensemble("PairwiseDisagreement", pt.PairwiseDisagreement),
     *_disagreement(),
+    *_composite(),
 ]
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
