@@ -174,11 +174,21 @@ def count_transitions(
     before: Tensor, after: Tensor, slice_index: Tensor | None, num_slices: int, mask: Tensor | None
 ) -> Tensor:
     """Count checked outcomes into int64 ``[num_slices, 2, 2]``, on the device, without waiting for it."""
-    code = before.to(torch.bool).to(torch.uint8) * 2 + after.to(torch.bool).to(torch.uint8)
-    cell = code.to(torch.int64) if slice_index is None else slice_index.to(torch.int64) * 4 + code
-    one = torch.ones_like(cell) if mask is None else mask.to(torch.int64)
-    cells = torch.zeros(num_slices * 4, dtype=torch.int64, device=before.device).scatter_add(0, cell, one)
-    return cells.view(num_slices, 2, 2)
+    none = torch.zeros(num_slices * 4, dtype=torch.int64, device=before.device)
+    return add_transitions(none, before, after, slice_index, mask).view(num_slices, 2, 2)
+
+
+def add_transitions(
+    cells: Tensor, before: Tensor, after: Tensor, slice_index: Tensor | None, mask: Tensor | None
+) -> Tensor:
+    """Tables ``[S * 4]``, flat, with those of a batch added: out of place, without waiting for the device."""
+    code = torch.add(_bits(after), _bits(before), alpha=2)
+    cell = code.to(torch.int64) if slice_index is None else torch.add(code, slice_index.to(torch.int64), alpha=4)
+    return cells.scatter_add(0, cell, torch.ones_like(cell) if mask is None else mask.to(torch.int64))
+
+
+def _bits(outcome: Tensor) -> Tensor:
+    return (outcome if outcome.dtype == torch.bool else outcome != 0).view(torch.uint8)
 
 
 def estimate_channel(counts: Counts, *, smoothing: float = 0.5) -> ChannelEstimate:

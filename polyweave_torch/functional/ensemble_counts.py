@@ -9,8 +9,8 @@ from torch import Tensor
 
 from polyweave_torch.functional._ballots import Ballots, as_members, as_target, kept_samples
 from polyweave_torch.functional.gram import gram_update
+from polyweave_torch.kernels.flags import row_sums
 from polyweave_torch.kernels.vote import (
-    LANE_SAMPLES,
     Encoding,
     choose_encoding,
     count_votes,
@@ -128,7 +128,7 @@ def count_agreements(ballots: Ballots) -> Tensor:
             same = torch.eq(codes[member], codes[member + 1 :], out=buffer[member + 1 :])
             if voted is not None:
                 same.mul_(voted[member])
-            agreeing[member, member + 1 :] += _row_sums(same)
+            agreeing[member, member + 1 :] += row_sums(same)
         together += codes.shape[1] if voted is None else gram_update(voted.t()).gram
         del codes, voted, buffer
     return torch.stack((agreeing, together))
@@ -140,7 +140,7 @@ def _count_chunk(codes: Tensor, voted: Tensor | None, encoding: Encoding, truth:
     if voted is None:
         member_votes = torch.full((members,), samples, dtype=torch.int64, device=codes.device)
     else:
-        member_votes = _row_sums(voted)
+        member_votes = row_sums(voted)
     nothing = torch.zeros_like(member_votes[:1])
     divided = agreeing = nothing.expand(members + 1)
     member_right, vote_right, unanimous = nothing.expand(members), nothing, nothing
@@ -148,7 +148,7 @@ def _count_chunk(codes: Tensor, voted: Tensor | None, encoding: Encoding, truth:
         right = torch.eq(codes, truth, out=torch.empty_like(codes))
         if voted is not None:
             right.mul_(voted)
-        member_right = _row_sums(right)
+        member_right = row_sums(right)
         rights = _column_sums(right)
         divided = _by_voters(rights * ((members if voters is None else voters) - rights), voters, members)
     if votes:
@@ -179,19 +179,3 @@ def _column_sums(flags: Tensor) -> Tensor:
     for row in flags.unbind(0):
         sums.add_(row)
     return sums
-
-
-def _row_sums(flags: Tensor) -> Tensor:
-    """Sums over the rows of contiguous zeros and ones ``[R, n]``.
-
-    ATen widens bytes to int64 before it adds them, all at once. Faster: add eight bytes at a time as one word, as many
-    words as can't carry from one byte into the next.
-    """
-    rows, samples = flags.shape
-    if samples < LANE_SAMPLES or flags.element_size() == 8:
-        return flags.sum(1)
-    if samples % LANE_SAMPLES:
-        flags = F.pad(flags, (0, -samples % LANE_SAMPLES))
-    words = flags.view(torch.int64).view(rows, -1, 255).sum(-1)
-    lanes = torch.uint8 if flags.element_size() == 1 else flags.dtype
-    return words.view(lanes).view(rows, -1).sum(-1)

@@ -209,8 +209,9 @@ def _kind(discordant: Tensor, method: str) -> Tensor:
 def _test(smaller: Tensor, discordant: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
     """Statistic and log p-value, from the smaller of the two discordant counts."""
     statistic = _chi_square(discordant - 2 * smaller, discordant, kind)
-    log_p = _log_chi_square_tail(statistic)
     binomial = (kind == _EXACT) | (kind == _MID_P)
+    log_p = torch.empty_like(statistic)
+    log_p[~binomial] = _log_chi_square_tail(statistic[~binomial])
     log_p[binomial] = _log_binomial_p(smaller[binomial], discordant[binomial], kind[binomial] == _MID_P)
     return statistic, log_p
 
@@ -238,9 +239,11 @@ def _log_binomial_p(smaller: Tensor, discordant: Tensor, mid: Tensor) -> Tensor:
 
 def _smallest_p(discordant: Tensor, kind: Tensor) -> Tensor:
     """The p-value at (n, 0)."""
-    binomial = torch.exp2((1 - discordant - (kind == _MID_P).long()).double()).clamp(max=1.0)
-    chi_square = _log_chi_square_tail(_chi_square(discordant, discordant, kind)).exp()
-    return torch.where((kind == _EXACT) | (kind == _MID_P), binomial, chi_square)
+    smallest = torch.exp2((1 - discordant - (kind == _MID_P).long()).double()).clamp(max=1.0)
+    other = (kind != _EXACT) & (kind != _MID_P)
+    of_others = _chi_square(discordant[other], discordant[other], kind[other])
+    smallest[other] = _log_chi_square_tail(of_others).exp()
+    return smallest
 
 
 def _names(kind: Tensor) -> Any:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyweave_torch.kernels.flags import LANE_SAMPLES
+
 Members = Tensor | Sequence[Tensor]
 """An ``[M, N]`` tensor of any strides, or M tensors ``[N]``."""
 
@@ -21,8 +23,6 @@ Members = Tensor | Sequence[Tensor]
 _MOST_MEMBERS_BY_PAIRS = 8
 # Above, Triton takes ten seconds and more to compile the network.
 _MOST_MEMBERS_IN_REGISTERS = 48
-# Bytes of 255 words of int64: chunks that are multiples of it can be summed a word at a time.
-LANE_SAMPLES = 255 * 8
 _UNSUPPORTED_BY_ATEN = (torch.uint16, torch.uint32, torch.uint64)
 
 

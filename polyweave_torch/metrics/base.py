@@ -49,6 +49,8 @@ class TableMetric(Metric):
         """Add a state that is summed, or whose maximum is taken, over batches and ranks."""
         # A copy: torchmetrics makes the very tensor the state, and two states must not share one.
         self.add_state(name, default.clone(), dist_reduce_fx=reduce, persistent=persistent)
+        # Not torchmetrics' own copy: a large constant default may be one expanded element.
+        self._defaults[name] = default
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return the value of that batch alone; a failure changes nothing."""
@@ -172,7 +174,7 @@ class TableMetric(Metric):
         for name, state in states.items():
             if getattr(self, name).dtype != state.dtype:
                 setattr(self, name, state.to(getattr(self, name).device))
-                self._defaults[name] = defaults[name].to(getattr(self, name).device)
+            self._defaults[name] = _moved(defaults[name], getattr(self, name).device)
         self._computed = None
         return self
 
@@ -203,6 +205,13 @@ class TableMetric(Metric):
             setattr(self, name, state.detach().to(self.device, dtype, copy=True))
         self._computed = None
         self._update_count = max(self._update_count, 1)
+
+
+def _moved(default: Tensor, device: torch.device) -> Tensor:
+    """A default on another device; an expanded element stays one."""
+    if default.dim() and default.stride() == (0,) * default.dim():
+        return default[(0,) * default.dim()].to(device).expand(default.shape)
+    return default.to(device)
 
 
 def collective(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:

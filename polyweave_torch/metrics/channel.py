@@ -9,8 +9,8 @@ from torch import Tensor
 from polyweave_torch.functional._checks import check_binary, check_range
 from polyweave_torch.functional.channel import (
     ChannelEstimate,
+    add_transitions,
     check_transitions,
-    count_transitions,
     estimate_channel,
     flip_rates,
 )
@@ -56,7 +56,7 @@ class ChannelCounts(TableMetric):
         self.slice_names = slice_names(slices)
         rows = 1 if self.slice_names is None else len(self.slice_names)
         self._state = "channel_counts" if self.slice_names is None else f"channel_counts_{rows}"
-        self.declare(self._state, torch.zeros(rows, 2, 2, dtype=torch.int64))
+        self.declare(self._state, torch.zeros(rows * 4, dtype=torch.int64))
 
     def update(
         self, before: Tensor, after: Tensor, slice_index: Tensor | None = None, mask: Tensor | None = None
@@ -72,8 +72,8 @@ class ChannelCounts(TableMetric):
             check_binary(before, name="before")
             check_binary(after, name="after")
             if slice_index is not None:
-                check_range(slice_index, len(counts), name="slice_index", what="the metric's slices")
-        setattr(self, self._state, counts + count_transitions(before, after, slice_index, len(counts), mask))
+                check_range(slice_index, len(counts) // 4, name="slice_index", what="the metric's slices")
+        setattr(self, self._state, add_transitions(counts, before, after, slice_index, mask))
 
     def compute(self) -> Tensor:
         """The table."""
@@ -98,7 +98,7 @@ class ChannelCounts(TableMetric):
 
     def _counts(self) -> Tensor:
         counts: Tensor = getattr(self, self._state)
-        return counts[0] if self.slice_names is None else counts
+        return counts.view(2, 2) if self.slice_names is None else counts.view(-1, 2, 2)
 
 
 class _ChannelScalar(ChannelCounts):

@@ -73,7 +73,7 @@ class Bincount(ChannelCounts):
     """Counts with bincount, which waits for the device."""
 
     def update(self, before: Tensor, after: Tensor) -> None:  # type: ignore[override]
-        counts = torch.bincount(before.long() * 2 + after.long(), minlength=4).view(1, 2, 2)
+        counts = torch.bincount(before.long() * 2 + after.long(), minlength=4)
         setattr(self, self._state, getattr(self, self._state) + counts)
 
 

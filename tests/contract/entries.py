@@ -10,7 +10,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 import polyweave_torch as pt
-from polyweave_torch.functional.channel import count_transitions
+from polyweave_torch.functional.channel import add_transitions
 from polyweave_torch.functional.composite import composite_sums
 from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
 from polyweave_torch.functional.soft_votes import soft_ensemble_counts
@@ -86,8 +86,9 @@ def _channel(name: str, metric_class: Any, empty: str = "nan") -> list[Entry]:
         metric: Metric = metric_class(slices=1, **options)
         return metric
 
-    core: Any = lambda before, after: count_transitions(before, after, None, 1, None)  # noqa: E731
-    core_sliced: Any = lambda before, after, index: count_transitions(before, after, index, 3, None)  # noqa: E731
+    none = torch.zeros(12, dtype=torch.int64)
+    core: Any = lambda before, after: add_transitions(none, before, after, None, None)  # noqa: E731
+    core_sliced: Any = lambda before, after, index: add_transitions(none, before, after, index, None)  # noqa: E731
     wrong = {"after": torch.full((N,), 2)}
     shared: dict[str, Any] = {"wrong": wrong, "empty": empty, "mask": True}
     return [

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyweave_torch.kernels.flags import LANE_SAMPLES
 from polyweave_torch.kernels.vote import (
-    LANE_SAMPLES,
     choose_encoding,
     chunks,
     count_votes,

@@ -120,7 +120,7 @@ def test_the_method_can_decide() -> None:
     p_values = {}
     for method in ("exact", "edwards", "midp"):
         metric = McNemarPValue(method=method)
-        metric.channel_counts = counts[None]
+        metric.channel_counts = counts.flatten()
         metric._update_count = 1
         p_values[method] = round(float(metric.compute()), 4)
     assert p_values == {"exact": 0.0501, "edwards": 0.0502, "midp": 0.0456}
