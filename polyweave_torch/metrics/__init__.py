@@ -10,6 +10,7 @@ from polyweave_torch.metrics.channel import (
     NegativeFlipRate,
     PositiveFlipRate,
 )
+from polyweave_torch.metrics.claims import ClaimScore
 from polyweave_torch.metrics.composite import CompositeScore, LayerScores
 from polyweave_torch.metrics.ensemble import (
     DisagreementMatrix,
@@ -30,6 +31,7 @@ __all__ = [
     "ChannelCounts",
     "ChannelSurplus",
     "Churn",
+    "ClaimScore",
     "CochranQPValue",
     "CompositeScore",
     "CorrectionRate",

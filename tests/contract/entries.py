@@ -11,6 +11,7 @@ from torchmetrics import Metric
 
 import polyweave_torch as pt
 from polyweave_torch.functional.channel import add_transitions
+from polyweave_torch.functional.claims import KnowledgeBase
 from polyweave_torch.functional.composite import composite_sums
 from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
 from polyweave_torch.functional.soft_votes import soft_ensemble_counts
@@ -285,6 +286,47 @@ def _memory() -> Entry:
     )
 
 
+def _fables() -> KnowledgeBase:
+    """One fable a sample, each with a rule of the world and characters of its own."""
+    kb = KnowledgeBase(symmetric={"friends"})
+    kb.assert_claim(("implies", (("spared", "?a", "?b"), ("freed", "?b", "?a")), ("friends", "?a", "?b")), "world")
+    for index in range(N):
+        fable = f"fable {index}"
+        kb.inherits(fable, "world")
+        for claim in (
+            ("lion", "LionA"),
+            ("mouse", "MouseA"),
+            ("spared", "LionA", "MouseA"),
+            ("freed", "MouseA", "LionA"),
+        ):
+            kb.assert_claim(claim, fable)
+    return kb
+
+
+FABLES = _fables()
+
+
+def fables(seed: int) -> Stream:
+    generator = torch.Generator().manual_seed(seed)
+    read = [("lion", "Leo"), ("mouse", "Mo"), ("spared", "Leo", "Mo"), ("friends", "Mo", "Leo"), ("lion", "LionA"), "?"]
+    kept = torch.randint(2, (N, len(read)), generator=generator).tolist()
+    return {
+        "kb": FABLES,
+        "context": [f"fable {index}" for index in range(N)],
+        "sentences": [[claim for claim, keep in zip(read, row, strict=True) if keep] for row in kept],
+    }
+
+
+def _claims() -> Entry:
+    return Entry(
+        "ClaimScore",
+        pt.ClaimScore,
+        fables,
+        other=lambda **options: pt.ClaimScore(method="optimal", **options),
+        wrong={"context": ["fable 0"] * (N - 1) + ["no such fable"]},
+    )
+
+
 ENTRIES: list[Entry] = [
     *_channel("ChannelCounts", pt.ChannelCounts, empty="zero"),
     *_channel("CorrectionRate", pt.CorrectionRate),
@@ -303,25 +345,28 @@ ENTRIES: list[Entry] = [
     _ensemble("DisagreementRate", pt.DisagreementRate),
     _ensemble("PairwiseDisagreement", pt.PairwiseDisagreement),
     *_disagreement(),
+    _claims(),
     *_composite(),
 ]
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
 def part(stream: Stream, rows: Tensor | slice) -> Stream:
-    """Some rows of every argument."""
+    """Some rows of every argument that has rows: a tensor or a list."""
     indices = rows.tolist() if isinstance(rows, Tensor) else range(*rows.indices(length(stream)))
     return {
         name: values[torch.as_tensor(list(indices), dtype=torch.int64)]
         if isinstance(values, Tensor)
         else [values[index] for index in indices]
+        if isinstance(values, list)
+        else values
         for name, values in stream.items()
     }
 
 
 def length(stream: Stream) -> int:
     """Samples of a stream."""
-    return max(len(values) for values in stream.values() if not isinstance(values, str))
+    return max(len(values) for values in stream.values() if isinstance(values, (Tensor, list)))
 
 
 def same(first: Any, second: Any) -> bool:
