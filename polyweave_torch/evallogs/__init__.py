@@ -1,0 +1,8 @@
+"""Read logs of finished evaluation runs, align them by item, compare them."""
+
+from polyweave_torch.evallogs.comparison import Comparison, compare_outcomes, compare_runs
+from polyweave_torch.evallogs.events import to_events
+from polyweave_torch.evallogs.reading import read_run
+from polyweave_torch.evallogs.run import ChoiceError, Run
+
+__all__ = ["ChoiceError", "Comparison", "Run", "compare_outcomes", "compare_runs", "read_run", "to_events"]

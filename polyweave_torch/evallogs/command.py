@@ -1,0 +1,163 @@
+"""The command ``polyweave-torch compare``."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from polyweave_torch.evallogs.comparison import SHOWN_FLIPS, Comparison, compare_runs
+from polyweave_torch.evallogs.reading import read_run
+from polyweave_torch.evallogs.run import Run
+from polyweave_torch.evallogs.verdicts import GATES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``compare``."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="RUN",
+        help="logs of two or more runs over the same items, before first: files or "
+        "folders; one file that holds both needs --arm",
+    )
+    output = parser.add_argument_group("output").add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON object")
+    output.add_argument("--markdown", action="store_true", help="print markdown")
+    files = parser.add_argument_group("files")
+    files.add_argument("--html", type=Path, metavar="FILE", help="write the report as one page")
+    files.add_argument(
+        "--flips",
+        type=_count,
+        default=SHOWN_FLIPS,
+        metavar="N",
+        help="list so many flipped items in each direction (default: %(default)s)",
+    )
+    files.add_argument("--flips-out", type=Path, metavar="FILE", help="write all flipped items, one JSON object a line")
+    reading = parser.add_argument_group("reading", "needed where a log leaves a choice; the error lists what there is")
+    reading.add_argument("--format", help="the format of the logs, where their content doesn't tell")
+    reading.add_argument(
+        "--arm", nargs="+", metavar="NAME", help="the arms to compare in one file, or one for each run"
+    )
+    reading.add_argument("--id", metavar="COLUMN", help="what names an item")
+    reading.add_argument("--correct", metavar="COLUMN", help="what says whether it was right")
+    reading.add_argument("--slice", metavar="COLUMN", help="what says which slice it belongs to")
+    reading.add_argument("--filter", help="of lm-evaluation-harness")
+    reading.add_argument("--metric", help="the metric that says whether it was right")
+    reading.add_argument("--scorer", help="of inspect_ai")
+    reading.add_argument("--provider", help="of promptfoo")
+    reading.add_argument(
+        "--epochs", choices=("first", "mean", "majority", "any", "all"), help="what repeats of one item come to"
+    )
+    reading.add_argument("--threshold", type=float, metavar="T", help="a score of at least T is right")
+    aligning = parser.add_argument_group("aligning")
+    aligning.add_argument(
+        "--missing", choices=("drop", "wrong"), default="drop", help="items that a run lacks (default: %(default)s)"
+    )
+    aligning.add_argument(
+        "--errors", choices=("drop", "wrong"), default="drop", help="items that failed (default: %(default)s)"
+    )
+    aligning.add_argument("--universe", metavar="FILE|N", help="the items that count: their ids, or how many they are")
+    tests = parser.add_argument_group("tests")
+    tests.add_argument("--margin", type=float, help="a difference that would matter, to test equivalence")
+    tests.add_argument("--level", type=float, default=0.95, help="of intervals (default: %(default)s)")
+    tests.add_argument("--alpha", type=float, default=0.05, help="of tests (default: %(default)s)")
+    tests.add_argument(
+        "--method",
+        choices=("auto", "exact", "midp", "asymptotic", "edwards"),
+        default="auto",
+        help="McNemar's test that decides; auto: exact below 25 discordant items, else Edwards (default: %(default)s)",
+    )
+    tests.add_argument("--fail-on", choices=tuple(GATES), help="exit with 1 at this verdict or a worse one")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, print and write.
+
+    Args:
+        arguments: as parsed after :func:`add_arguments`.
+
+    Returns:
+        0, or 1 where the verdict is one that ``--fail-on`` names.
+
+    Raises:
+        ValueError: where a log can't be read or the runs can't be compared; the message says what to do.
+        OSError: where a file can't be opened.
+    """
+    comparison = compare_runs(
+        _read(arguments),
+        missing=arguments.missing,
+        errors=arguments.errors,
+        universe=_universe(arguments.universe),
+        margin=arguments.margin,
+        level=arguments.level,
+        alpha=arguments.alpha,
+        method=arguments.method,
+    )
+    if arguments.html:
+        arguments.html.write_text(comparison.to_html(flips=arguments.flips), encoding="utf-8")
+    if arguments.flips_out:
+        _write_flips(comparison, arguments.flips_out)
+    _print(_output(comparison, arguments))
+    if arguments.fail_on and comparison.label in GATES[arguments.fail_on]:
+        print(f"polyweave-torch compare: {comparison.label} fails --fail-on {arguments.fail_on}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _read(arguments: argparse.Namespace) -> list[Run]:
+    paths, arms = arguments.paths, arguments.arm
+    if arms and len(paths) == 1:
+        paths = paths * len(arms)
+    if len(paths) < 2:
+        raise ValueError(
+            f"a comparison needs two runs, but only {paths[0]} came; name another, or two arms of this file (--arm A B)"
+        )
+    if arms and len(arms) != len(paths):
+        raise ValueError(f"--arm names {len(arms)} arms for {len(paths)} runs; name one for each")
+    return [
+        read_run(
+            path,
+            format=arguments.format,
+            filter=arguments.filter,
+            metric=arguments.metric,
+            scorer=arguments.scorer,
+            provider=arguments.provider,
+            epochs=arguments.epochs,
+            id=arguments.id,
+            correct=arguments.correct,
+            slice=arguments.slice,
+            arm=arm,
+            threshold=arguments.threshold,
+        )
+        for path, arm in zip(paths, arms or [None] * len(paths), strict=True)
+    ]
+
+
+def _universe(given: str | None) -> int | str | None:
+    return int(given) if given is not None and given.isdecimal() and not Path(given).exists() else given
+
+
+def _output(comparison: Comparison, arguments: argparse.Namespace) -> str:
+    if arguments.json:
+        return json.dumps(comparison.to_dict(flips=arguments.flips), allow_nan=False, indent=2)
+    if arguments.markdown:
+        return comparison.to_markdown(flips=arguments.flips)
+    return comparison.to_text(flips=arguments.flips)
+
+
+def _print(text: str) -> None:
+    # A name that the terminal can't show must not end the report.
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _write_flips(comparison: Comparison, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for corrupted in (True, False):
+            file.writelines(json.dumps(flip) + "\n" for flip in comparison.flips(corrupted=corrupted))
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a number of items is wanted, not {text!r}")
+    return int(text)

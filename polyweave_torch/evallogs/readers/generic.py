@@ -1,0 +1,174 @@
+"""Tables that a user names the columns of: JSONL, a JSON array, CSV, Parquet."""
+
+import csv
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.options import Options, label, lookup
+from polyweave_torch.evallogs.outline import Outline, delimiter, outline
+from polyweave_torch.evallogs.rows import Rows, outcome
+from polyweave_torch.evallogs.run import ChoiceError, Run
+from polyweave_torch.evallogs.source import optional_module, raw_lines, read_array, read_json_lines
+
+OPTIONS = frozenset({"epochs", "id", "correct", "slice", "arm", "threshold"})
+
+_IDS = ("id", "item_id", "sample_id", "question_id", "task_id", "instance_id", "example_id", "doc_id", "uid", "qid")
+_OUTCOMES = ("correct", "is_correct", "passed", "success", "resolved", "score", "accuracy", "acc", "exact_match")
+_EPOCHS = ("epoch", "repeat", "trial", "attempt")
+_ARMS = ("model", "model_id", "model_name", "arm", "provider", "variant", "system", "condition", "run")
+_BY_KIND = {"lines": "jsonl", "array": "json", "table": "csv", "parquet": "parquet"}
+FORMATS = tuple(_BY_KIND.values())
+
+_Row = tuple[str, Mapping[str, Any]]
+
+
+def sniff(shape: Outline) -> bool:
+    """Anything with rows and columns."""
+    return (
+        shape.kind == "parquet"
+        or (shape.kind == "table" and len(shape.names) > 1)
+        or (shape.kind in ("lines", "array") and bool(shape.record))
+    )
+
+
+def read(paths: list[Path], options: Options) -> Run:
+    """Read one table. Columns with the usual names need not be named; one arm of several is found by its value."""
+    path, options = one_file(paths, options)
+    kind = outline(path).kind
+    if kind not in _BY_KIND:
+        raise ValueError(f"{path}: expected a table (JSONL, an array, CSV or Parquet), but found {kind}")
+    table = _Table(path, options)
+    for where, row in _rows(path, kind):
+        table.add(where, row)
+    return table.finish(_BY_KIND[kind])
+
+
+class _Table:
+    """Takes rows, and learns on the first what their columns mean."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self.rows = Rows(path)
+        self.options = options
+        self.columns: list[str] = []
+        self.arms: dict[str, dict[str, None]] = {}
+        self.arm_column: str | None = None
+        self.arm_given = False
+
+    def add(self, where: str, row: Mapping[str, Any]) -> None:
+        options = self.options
+        if not self.columns:
+            self._learn(row)
+        for name, seen in self.arms.items():
+            seen.setdefault(label(row.get(name)))
+        if options.arm is not None and not self._is_of_arm(row, where):
+            return
+        value = lookup(row, self.correct, where)
+        failed = isinstance(value, str) and value.strip().lower() == "error"
+        value = math.nan if failed else outcome(value, where)
+        failed |= math.isnan(value) and bool(row.get("error"))
+        answer = row.get("prediction")
+        self.rows.add(
+            where,
+            lookup(row, self.id, where),
+            value,
+            failed=failed,
+            epoch=row.get(self.epoch) if self.epoch else None,
+            slice=None if self.slice is None else label(lookup(row, self.slice, where)),
+            answer=None if answer is None else label(answer),
+        )
+
+    def finish(self, format: str) -> Run:
+        options, rows = self.options, self.rows
+        if not self.columns:
+            raise ValueError(f"{rows.path}: no rows to compare")
+        if options.arm is not None and not len(rows):
+            arms = [name for seen in self.arms.values() for name in seen]
+            raise ChoiceError(f"{rows.path} has no arm {options.arm!r}", option="arm", choices=arms)
+        several = [name for name, seen in self.arms.items() if len(seen) > 1]
+        if rows.repeated and options.arm is None and several:
+            arms = list(self.arms[several[0]])
+            raise ChoiceError(f"{rows.path} has {len(arms)} arms, by {several[0]}", option="arm", choices=arms)
+        details = {"metric": self.correct}
+        return rows.finish(options, format=format, details=details, warnings=[])
+
+    def _learn(self, row: Mapping[str, Any]) -> None:
+        options, where = self.options, self.rows.path
+        self.columns = list(row)
+        self.id = options.id or self._usual(_IDS, "id", where)
+        self.correct = options.correct or self._usual(_OUTCOMES, "correct", where)
+        self.slice = options.slice or ("slice" if "slice" in row else None)
+        self.epoch = next((name for name in _EPOCHS if name in row and name != self.id), None)
+        self.arms = {name: {} for name in _ARMS if name in row and name not in (self.id, self.correct)}
+        column, _, value = (options.arm or "").partition("=")
+        if value and column in row:
+            self.arm_column, self.arm_given = column, True
+            self.options = replace(options, arm=value)
+
+    def _usual(self, names: Sequence[str], option: str, where: str) -> str:
+        found = [name for name in names if name in self.columns]
+        if len(found) == 1:
+            return found[0]
+        what = f"{len(found)} columns that may be" if found else "no column with a usual name for"
+        raise ChoiceError(f"{where} has {what} the {_MEANING[option]}", option=option, choices=found or self.columns)
+
+    def _is_of_arm(self, row: Mapping[str, Any], where: str) -> bool:
+        """Whether the column that names arms has the wanted one here; unless it was given, it's where that is found."""
+        wanted = self.options.arm
+        if self.arm_given:
+            return label(row.get(self.arm_column or "")) == wanted
+        found = [name for name, value in row.items() if name not in (self.id, self.correct) and value == wanted]
+        if found and self.arm_column is None:
+            self.arm_column = found[0]
+        if found not in ([], [self.arm_column]):
+            raise ValueError(
+                f"{where}: {wanted!r} stands in {' and '.join(dict.fromkeys([self.arm_column or '', *found]))}; "
+                f"say which names the arm: arm='{found[0]}={wanted}' (--arm)"
+            )
+        return bool(found)
+
+
+_MEANING = {"id": "item's id", "correct": "outcome"}
+
+
+def _rows(path: Path, kind: str) -> Iterator[_Row]:
+    readers = {"lines": read_json_lines, "array": read_array, "table": _read_table, "parquet": _read_parquet}
+    return readers[kind](path)
+
+
+def _read_table(path: Path) -> Iterator[_Row]:
+    lines = raw_lines(path)
+    first = next((line for line in lines if line.strip()), "")
+    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter(first))
+    try:
+        header = next(reader)
+        repeated = [name for name in header if header.count(name) > 1]
+        if repeated:
+            raise ValueError(f"{path}:1: the column {repeated[0]!r} stands {header.count(repeated[0])} times")
+        name = str(path)
+        for cells in reader:
+            where = f"{name}:{reader.line_num}"
+            if cells and len(cells) != len(header):
+                raise ValueError(f"{where}: expected {len(header)} cells like the header, but found {len(cells)}")
+            if cells:
+                yield where, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{path}:{reader.line_num}: not a table: {error}") from error
+
+
+def _read_parquet(path: Path) -> Iterator[_Row]:
+    parquet = optional_module("pyarrow.parquet", extra="parquet", why=f"{path} is a Parquet file")
+    pyarrow = optional_module("pyarrow", extra="parquet", why=f"{path} is a Parquet file")
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=4096):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}:row {number}", row
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: not a whole Parquet file: {error}") from error

@@ -1,0 +1,206 @@
+"""lm-evaluation-harness: ``samples_<task>_<time>.jsonl``, one row a document and filter, all generations of it."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from polyweave_torch.evallogs.options import Options, choose, label, lookup
+from polyweave_torch.evallogs.outline import Outline, outline
+from polyweave_torch.evallogs.rows import Rows, outcome
+from polyweave_torch.evallogs.run import ChoiceError, Run
+from polyweave_torch.evallogs.source import part, read_array, read_document, read_json_lines
+
+NAME = "lm_eval"
+OPTIONS = frozenset({"filter", "metric", "id", "slice", "arm", "threshold"})
+
+_FIELDS = {"doc_id", "doc", "target", "truth", "arguments", "resps", "filtered_resps", "filter", "metrics"}
+_HASHES = {"doc_hash", "prompt_hash", "target_hash"}
+_FILE = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d:-]+(?:\.\d+)?)")
+
+
+class _Task(NamedTuple):
+    name: str
+    """"" where the file's name doesn't tell."""
+    path: Path
+    time: str
+
+
+def sniff(shape: Outline) -> bool:
+    """Rows with ``doc_id``, beside what was asked or answered."""
+    row = shape.record
+    return (
+        "doc_id" in row
+        and "native_id" not in row
+        and any(name in row for name in ("doc", "arguments", "resps", "filtered_resps", "prompt_0"))
+    )
+
+
+def read(paths: list[Path], options: Options) -> Run:
+    """Read one run: the samples of one or more tasks, with what the results file beside them says."""
+    tasks, warnings = _tasks(paths, options)
+    rows = Rows(tasks[0].path)
+    left_out: list[ChoiceError] = []
+    read_tasks = []
+    lists: set[str] = set()
+    chosen: dict[str, list[str]] = {"metric": [], "filter": []}
+    for task in tasks:
+        reading = _read_task(task, options, rows, lists, several=len(tasks) > 1)
+        if isinstance(reading, ChoiceError):
+            left_out.append(reading)
+            continue
+        read_tasks.append(task)
+        for name, value in reading.items():
+            chosen[name].append(value)
+    if not read_tasks:
+        raise left_out[0]
+    warnings += [f"left out: {error.reason}" for error in left_out]
+    warnings += [f"{name} is a list in each row; an item counts as right where every entry is true" for name in lists]
+    details = _details(read_tasks)
+    details |= {name: ", ".join(dict.fromkeys(values)) for name, values in chosen.items() if values}
+    run = rows.finish(options, format=NAME, details=details, warnings=warnings)
+    if len(read_tasks) > 1:
+        return run
+    only = read_tasks[0].name
+    ids = [name.removeprefix(f"{only}/") for name in run.ids] if len(tasks) > 1 else run.ids
+    return replace(run, ids=ids, task=only or None, slices=run.slices if options.slice else None)
+
+
+def _tasks(paths: list[Path], options: Options) -> tuple[list[_Task], list[str]]:
+    """The latest samples of each task, and a warning where there are earlier ones."""
+    found: dict[tuple[Path, str], list[_Task]] = {}
+    for path in paths:
+        match = _FILE.search(path.name)
+        name = match["task"] if match else path.stem if len(paths) > 1 else ""
+        found.setdefault((path.parent, name), []).append(_Task(name, path, match["time"] if match else ""))
+    names = [name for _, name in found]
+    folders = list(dict.fromkeys(folder for folder, _ in found))
+    if options.arm is not None or len(set(names)) < len(names):
+        where = str(Path(*paths[0].parts[:-2]))
+        arm = choose(options.arm, [folder.name for folder in folders], option="arm", where=where, what="model")
+        found = {key: tasks for key, tasks in found.items() if key[0].name == arm}
+    warnings = []
+    latest = []
+    for (_, name), tasks in sorted(found.items(), key=lambda item: item[0][1]):
+        tasks.sort(key=lambda task: task.time)
+        latest.append(tasks[-1])
+        if len(tasks) > 1:
+            warnings.append(f"{name} was run {len(tasks)} times; the latest is read, of {tasks[-1].time}")
+    return latest, warnings
+
+
+def _read_task(
+    task: _Task, options: Options, rows: Rows, lists: set[str], *, several: bool
+) -> dict[str, str] | ChoiceError:
+    """Add a task's rows; a ``ChoiceError`` comes back where it lacks the filter or metric that was asked for."""
+    what = f"task {task.name}" if task.name else str(task.path)
+    filters: dict[str, None] = {}
+    metric = None
+    for where, row in _rows(task.path):
+        name = label(row.get("filter", "none"))
+        filters.setdefault(name)
+        if name != (options.filter or next(iter(filters))):
+            continue
+        if metric is None:
+            metrics = _metrics(row)
+            if options.metric is not None and options.metric not in metrics:
+                return ChoiceError(f"{what} has no metric {options.metric!r}", option="metric", choices=metrics)
+            metric = choose(options.metric, metrics, option="metric", where=what, what="metric")
+        item = lookup(row, options.id or "doc_id", where, inside=("doc",))
+        rows.add(
+            where,
+            f"{task.name}/{label(item)}" if several else item,
+            _value(row.get(metric), where, metric, lists),
+            epoch=0,
+            slice=_slice(row, task, options, several, where),
+            answer=_answer(row, metric),
+            prompt=str(row.get("prompt_hash", ""))[:16],
+            content=str(row.get("doc_hash", ""))[:16],
+        )
+    if options.filter is None and len(filters) > 1:
+        raise ChoiceError(f"{what} has {len(filters)} filters", option="filter", choices=list(filters))
+    if metric is None:
+        return ChoiceError(f"{what} has no filter {options.filter!r}", option="filter", choices=list(filters))
+    return {"metric": metric, "filter": options.filter or next(iter(filters))}
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    # Before 0.4.3 the file was one JSON array.
+    return read_array(path) if outline(path).kind == "array" else read_json_lines(path)
+
+
+def _metrics(row: Mapping[str, Any]) -> list[str]:
+    """Before 0.4.7 rows don't name their metrics: these are the numbers among the unknown fields."""
+    if isinstance(row.get("metrics"), list):
+        return [str(name) for name in row["metrics"]]
+    return [
+        name
+        for name, value in row.items()
+        if name not in _FIELDS | _HASHES and not name.startswith(("prompt_", "logit_")) and _is_outcome(value)
+    ]
+
+
+def _is_outcome(value: Any) -> bool:
+    entries = value if isinstance(value, list) else [value]
+    try:
+        return all(isinstance(outcome(entry, ""), float) for entry in entries)
+    except ValueError:
+        return False
+
+
+def _value(value: Any, where: str, metric: str, lists: set[str]) -> float:
+    if not isinstance(value, list):
+        return outcome(value, where)
+    lists.add(metric)
+    entries = [outcome(entry, where) for entry in value]
+    if any(entry not in (0.0, 1.0) for entry in entries if not math.isnan(entry)):
+        raise ValueError(f"{where}: {metric} is a list of numbers other than 0 and 1; choose another metric")
+    return math.nan if not entries or any(map(math.isnan, entries)) else float(all(entries))
+
+
+def _slice(row: Mapping[str, Any], task: _Task, options: Options, several: bool, where: str) -> str | None:
+    if options.slice is None:
+        return task.name if several else None
+    if options.slice == "task" and task.name:
+        return task.name
+    return label(lookup(row, options.slice, where, inside=("doc",)))
+
+
+def _answer(row: Mapping[str, Any], metric: str) -> str | None:
+    """The text that was filtered out of the response, or the number of the choice that ``acc`` takes."""
+    answers = row.get("filtered_resps")
+    if not isinstance(answers, list) or not answers:
+        return None
+    if len(answers) == 1 and isinstance(answers[0], str):
+        return answers[0]
+    if metric != "acc" or not all(isinstance(answer, list) and len(answer) == 2 for answer in answers):
+        return None
+    try:
+        likelihoods = [float(answer[0]) for answer in answers]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return str(likelihoods.index(max(likelihoods)))
+
+
+def _details(tasks: list[_Task]) -> dict[str, str]:
+    """What the results files of the same time say; only there stand the model, versions and n-shot."""
+    details: dict[str, list[str]] = {"task": [task.name for task in tasks if task.name]}
+    for task in tasks:
+        results = task.path.with_name(f"results_{task.time}.json")
+        if not task.time or not results.is_file():
+            continue
+        document = read_document(results)
+        if not isinstance(document, dict):
+            continue
+        said = {
+            "model": document.get("model_name"),
+            "harness": document.get("lm_eval_version") and f"lm_eval {document['lm_eval_version']}",
+            "n-shot": part(document, "n-shot", str(results)).get(task.name),
+            "task version": part(document, "versions", str(results)).get(task.name),
+        }
+        for name, value in said.items():
+            if value is not None:
+                details.setdefault(name, []).append(label(value))
+    return {name: ", ".join(dict.fromkeys(values)) for name, values in details.items() if values}

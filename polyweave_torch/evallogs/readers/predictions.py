@@ -1,0 +1,70 @@
+"""The demo's ``predictions.npz``: what the members of each arm predicted, and the targets."""
+
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.options import Options, choose
+from polyweave_torch.evallogs.outline import Outline
+from polyweave_torch.evallogs.rows import Rows
+from polyweave_torch.evallogs.run import Run
+from polyweave_torch.evallogs.source import MAX_PIECE, UNPACKING
+from polyweave_torch.functional.votes import majority_vote
+
+NAME = "predictions"
+OPTIONS = frozenset({"arm"})
+
+_TARGET = "test_target"
+
+
+def sniff(shape: Outline) -> bool:
+    """An archive of arrays, the targets among them."""
+    return shape.kind == "zip" and f"{_TARGET}.npy" in shape.names
+
+
+def read(paths: list[Path], options: Options) -> Run:
+    """Read one arm: an item is right where the members' majority vote is the target."""
+    path, options = one_file(paths, options)
+    arrays = _arrays(path, options)
+    target = torch.from_numpy(arrays.target)
+    votes = majority_vote(torch.from_numpy(arrays.members))
+    rows = Rows(path)
+    right = (votes == target).tolist()
+    for item, (vote, correct) in enumerate(zip(votes.tolist(), right, strict=True)):
+        rows.add(f"{path}: {arrays.arm}", item, float(correct), epoch=0, answer=str(vote))
+    details = {"model": f"majority of {len(arrays.members)} {arrays.arm} members"}
+    return rows.finish(options, format=NAME, details=details, warnings=[])
+
+
+class _Arm(NamedTuple):
+    arm: str
+    members: NDArray[np.int64]
+    """``[M, N]``."""
+    target: NDArray[np.int64]
+    """``[N]``."""
+
+
+def _arrays(path: Path, options: Options) -> _Arm:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MAX_PIECE:
+        raise ValueError(f"{path}: unpacks to {size} bytes, more than {MAX_PIECE // 2**20} MiB")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            arms = [name.removesuffix("_test") for name in arrays.files if name.endswith("_test")]
+            arm = choose(options.arm, arms, option="arm", where=str(path), what="arm")
+            members, target = arrays[f"{arm}_test"], arrays[_TARGET]
+    except UNPACKING as error:
+        raise ValueError(f"{path}: can't be unpacked: {error}") from error
+    integers = np.issubdtype(members.dtype, np.integer) and np.issubdtype(target.dtype, np.integer)
+    if not integers or target.ndim != 1 or members.ndim != 2 or members.shape[1:] != target.shape:
+        raise ValueError(
+            f"{path}: expected classes, {arm}_test [members, samples] and {_TARGET} [samples], but found "
+            f"{members.dtype} {list(members.shape)} and {target.dtype} {list(target.shape)}"
+        )
+    return _Arm(arm, members.astype(np.int64), target.astype(np.int64))

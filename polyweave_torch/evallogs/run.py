@@ -1,0 +1,307 @@
+"""A finished evaluation run, and several of them over the same items."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyweave_torch.evallogs.universe import Universe, universe_ids
+
+__all__ = ["Aligned", "ChoiceError", "Run", "Universe", "align"]
+
+_COMPARED = ("task", "task version", "n-shot", "harness", "data set", "filter", "metric", "scorer", "epochs")
+
+_LISTED = 40
+"""Choices that a message shows."""
+
+
+class ChoiceError(ValueError):
+    """More than one reading is possible; names the option that decides and the values that it may take."""
+
+    def __init__(self, message: str, *, option: str, choices: Sequence[str] = ()) -> None:
+        self.reason = message
+        self.option = option
+        self.choices = [str(choice) for choice in choices]
+        more = f" and {len(self.choices) - _LISTED} more" if len(self.choices) > _LISTED else ""
+        listed = f": {', '.join(self.choices[:_LISTED])}{more}" if self.choices else ""
+        super().__init__(f"{message}; choose with {option}= (on the command line --{option}){listed}")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One finished evaluation run, one row an item. Rows stand in the order of the file."""
+
+    name: str
+    """The arm or model where that is known, else the file."""
+    path: str
+    format: str
+    ids: list[str]
+    """Unique, as the run names its items; whole numbers as decimal text (see ``id_kind``)."""
+    correct: NDArray[np.int8]
+    """1 right, 0 wrong, -1 unscored or failed (see ``errors``); all -1 where ``scores`` are given."""
+    errors: NDArray[np.bool_]
+    """Where the run failed on the item."""
+    slices: list[str] | None = None
+    answers: list[str | None] | None = None
+    scores: NDArray[np.float64] | None = None
+    """Only where outcomes are not 0 and 1, and no threshold was given; NaN unscored or failed."""
+    prompts: list[str] | None = None
+    """A hash of what was asked, to see where runs differ in prompts; "" unknown."""
+    details: dict[str, str] = field(default_factory=dict)
+    """What is known of the run: model, task, n-shot, harness, ..."""
+    warnings: list[str] = field(default_factory=list)
+    id_kind: Literal["int", "text"] = "text"
+    """Whether the file holds ids as numbers or as text."""
+    hashes: list[str] | None = None
+    """A hash of each item's content, where the run knows one: it must agree with the ids."""
+    only_right: bool = False
+    """The run names only the items that it got right, so which it got wrong depends on the universe."""
+    task: str | None = None
+    """The one task of the run, which its ids don't name; in runs over several, ids start with the task and a slash."""
+    slice_of: Callable[[str], str] | None = None
+    """The slice of an item that the run does not name, where it follows from the id."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Two or more runs over the same N items."""
+
+    runs: list[Run]
+    ids: list[str]
+    correct: NDArray[np.bool_]
+    """``[N, R]``; all False where ``scores`` are given."""
+    scores: NDArray[np.float64] | None
+    """``[N, R]`` where any run has scores that are not 0 and 1."""
+    slices: list[str] | None
+    answers: list[list[str | None]] | None
+    """``answers[r][i]``, where all runs have answers."""
+    alignment: dict[str, int]
+    """``aligned``, ``only_before``, ``only_after`` (first against last run); ``unscored`` and ``errors`` in any run."""
+    warnings: list[str]
+    prompts_differ: int = 0
+    """On how many of the N items any run was asked something else than the first."""
+
+
+def align(
+    runs: Sequence[Run],
+    *,
+    missing: Literal["drop", "wrong"] = "drop",
+    errors: Literal["drop", "wrong"] = "drop",
+    universe: Universe | None = None,
+) -> Aligned:
+    """Bring runs to the same items, by id, never by position. Items stand in the order of the first run.
+
+    Unscored items are left out and counted; so are failed and missing ones, unless they are to count as wrong.
+
+    Args:
+        runs: two or more.
+        missing: what an item counts as in a run that lacks it.
+        errors: what an item counts as in a run that failed on it.
+        universe: the items that count; one that a run doesn't name is wrong there. Needed by runs that name only
+            what they got right.
+
+    Raises:
+        ValueError: where ids contradict each other, have nothing in common, or lie outside the universe.
+    """
+    _check_policies(runs, missing, errors, universe)
+    runs = _with_tasks(runs)
+    places = [{name: row for row, name in enumerate(run.ids)} for run in runs]
+    for run, place in zip(runs[1:], places[1:], strict=True):
+        _check_same_items(runs[0], run, place, need_overlap=universe is None)
+    shared = sum(map(places[-1].__contains__, runs[0].ids))
+    if universe is not None or missing == "wrong":
+        candidates = list(dict.fromkeys(name for run in runs for name in run.ids))
+        candidates = candidates if universe is None else universe_ids(universe, candidates)
+    else:
+        candidates = runs[0].ids
+        for place in places[1:]:
+            candidates = [name for name in candidates if name in place]
+    found = [map(place.get, candidates, repeat(-1)) for place in places]
+    rows = np.stack([np.fromiter(column, np.int64, len(candidates)) for column in found], 1)
+    outcomes, failed, as_scores = _outcomes(runs, rows)
+    if errors == "wrong":
+        outcomes[failed] = 0.0
+    unscored = np.isnan(outcomes)
+    kept = ~unscored.any(1)
+    failed_items = failed.any(1)
+    rows, outcomes = rows[kept], outcomes[kept]
+    ids = [candidates[item] for item in np.flatnonzero(kept).tolist()]
+    slices, slice_warnings = _slices(runs, rows, ids)
+    differ = _prompts_differ(runs, rows)
+    return Aligned(
+        runs=runs,
+        ids=ids,
+        correct=np.zeros(outcomes.shape, np.bool_) if as_scores else outcomes == 1.0,
+        scores=outcomes if as_scores else None,
+        slices=slices,
+        answers=_answers(runs, rows),
+        alignment={
+            "aligned": len(ids),
+            "only_before": 0 if universe is not None else len(runs[0].ids) - shared,
+            "only_after": 0 if universe is not None else len(runs[-1].ids) - shared,
+            "unscored": int((unscored.any(1) & ~failed_items).sum()),
+            "errors": int(failed_items.sum()),
+        },
+        warnings=[*_run_warnings(runs), *_difference_warnings(runs, differ, len(ids)), *slice_warnings],
+        prompts_differ=differ,
+    )
+
+
+def _check_policies(runs: Sequence[Run], missing: str, errors: str, universe: Universe | None) -> None:
+    if len(runs) < 2:
+        raise ValueError(f"expected two or more runs to align, but got {len(runs)}")
+    for name, value in (("missing", missing), ("errors", errors)):
+        if value not in ("drop", "wrong"):
+            raise ValueError(f"{name} must be 'drop' or 'wrong', but is {value!r}")
+    for run in runs:
+        if run.only_right and universe is None:
+            raise ValueError(
+                f"{run.path} names only the items that {run.name} got right; which ones it got wrong depends on the "
+                "items that count: pass universe= (--universe, a file of ids or their number)"
+            )
+
+
+def _with_tasks(runs: Sequence[Run]) -> list[Run]:
+    """Name the task in the ids of a run over one task, where another run is over several."""
+    several = [run for run in runs if run.task is None]
+    return [
+        replace(run, ids=[f"{run.task}/{name}" for name in run.ids], task=None)
+        if run.task is not None and any(name.startswith(f"{run.task}/") for other in several for name in other.ids)
+        else run
+        for run in runs
+    ]
+
+
+def _outcomes(runs: list[Run], rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_], bool]:
+    """Outcomes and failures ``[N, R]``, an absent item wrong, an unscored one NaN; and whether these are scores."""
+    as_scores = any(run.scores is not None for run in runs)
+    outcomes = np.zeros(rows.shape)
+    failed = np.zeros(rows.shape, np.bool_)
+    for column, run in enumerate(runs):
+        values = np.where(run.correct < 0, np.nan, run.correct) if run.scores is None else run.scores
+        present = rows[:, column] >= 0
+        found = rows[present, column]
+        outcomes[present, column] = values[found]
+        failed[present, column] = run.errors[found]
+    outcomes[failed] = np.nan
+    return outcomes, failed, as_scores
+
+
+def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_overlap: bool) -> None:
+    """Refuse runs whose ids have nothing in common, or mean other items than their contents say."""
+    if need_overlap and not any(map(place.__contains__, first.ids)):
+        kinds = ""
+        if first.id_kind != other.id_kind:
+            kinds = f" One has ids that are {_KINDS[first.id_kind]}, the other {_KINDS[other.id_kind]}."
+        raise ValueError(
+            f"{first.path} and {other.path} have no item in common: ids {_examples(first.ids)} against "
+            f"{_examples(other.ids)}.{kinds} Choose another id with id= (--id), or compare runs over the same items"
+        )
+    if first.hashes is None or other.hashes is None:
+        return
+    shared = [name for name in first.ids if name in place]
+    here = dict(zip(first.ids, first.hashes, strict=True))
+    wrong = [name for name in shared if here[name] and other.hashes[place[name]] not in ("", here[name])]
+    if wrong:
+        pairs = ", ".join(
+            f"{name!r} ({here[name][:12]} against {other.hashes[place[name]][:12]})" for name in wrong[:3]
+        )
+        raise ValueError(
+            f"{first.path} and {other.path} hold other content under the same id in {len(wrong)} of {len(shared)} "
+            f"items: {pairs}. Align by content with id='doc_hash' (--id doc_hash) where the content is the same"
+        )
+    there = {content: name for content, name in zip(other.hashes, other.ids, strict=True) if content}
+    repeated = {content for run in (first, other) for content in _repeated(run.hashes or [])}
+    twice = [
+        (name, there[content])
+        for name, content in here.items()
+        if content in there and content not in repeated and there[content] != name
+    ]
+    if twice:
+        pairs = ", ".join(f"{mine!r} against {theirs!r}" for mine, theirs in twice[:3])
+        raise ValueError(
+            f"{len(twice)} items have one id in {first.path} and another in {other.path}: {pairs}. "
+            "Align by content with id='doc_hash' (--id doc_hash)"
+        )
+
+
+_KINDS = {"int": "whole numbers", "text": "text"}
+
+
+def _repeated(values: list[str]) -> set[str]:
+    return {value for value, number in Counter(values).items() if number > 1}
+
+
+def _examples(ids: list[str]) -> str:
+    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "") if ids else "(none)"
+
+
+def _slices(runs: list[Run], rows: NDArray[np.int64], ids: list[str]) -> tuple[list[str] | None, list[str]]:
+    """The slice of each item, from the first run that knows it, and a warning where runs disagree."""
+    names: list[str | None] | None = None
+    disagree = 0
+    for column, run in enumerate(runs):
+        known = _slices_of(run, rows[:, column], ids)
+        if names is None or known is None:
+            names = names or known
+        elif names != known:
+            disagree += sum(None not in pair and pair[0] != pair[1] for pair in zip(names, known, strict=True))
+            names = [mine or theirs for mine, theirs in zip(names, known, strict=True)]
+    if names is None:
+        return None, []
+    warnings = [f"{disagree} slices differ between runs; the first run's are used"] if disagree else []
+    return [name or "(none)" for name in names], warnings
+
+
+def _slices_of(run: Run, rows: NDArray[np.int64], ids: list[str]) -> list[str | None] | None:
+    if run.slices is None and run.slice_of is None:
+        return None
+    places = rows.tolist() if run.slices is not None else [-1] * len(ids)
+    known = run.slices or []
+    return [
+        known[row] if row >= 0 else run.slice_of(name) if run.slice_of is not None else None
+        for row, name in zip(places, ids, strict=True)
+    ]
+
+
+def _answers(runs: list[Run], rows: NDArray[np.int64]) -> list[list[str | None]] | None:
+    if any(run.answers is None for run in runs):
+        return None
+    return [
+        [None if row < 0 else (run.answers or [])[row] for row in rows[:, column].tolist()]
+        for column, run in enumerate(runs)
+    ]
+
+
+def _prompts_differ(runs: list[Run], rows: NDArray[np.int64]) -> int:
+    differ = np.zeros(len(rows), np.bool_)
+    first = runs[0].prompts
+    for column, run in enumerate(runs[1:], start=1):
+        if first is None or run.prompts is None:
+            continue
+        asked = [
+            mine >= 0
+            and theirs >= 0
+            and "" not in (first[mine], run.prompts[theirs])
+            and first[mine] != run.prompts[theirs]
+            for mine, theirs in zip(rows[:, 0].tolist(), rows[:, column].tolist(), strict=True)
+        ]
+        differ |= np.array(asked, np.bool_)
+    return int(differ.sum())
+
+
+def _run_warnings(runs: list[Run]) -> list[str]:
+    return list(dict.fromkeys(f"{run.path}: {warning}" for run in runs for warning in run.warnings))
+
+
+def _difference_warnings(runs: list[Run], differ: int, items: int) -> list[str]:
+    warnings = [f"prompts differ on {differ} of {items} items"] if differ else []
+    for name in _COMPARED:
+        values = [run.details[name] for run in runs if name in run.details]
+        if len(set(values)) > 1:
+            warnings.append(f"{name} differs: {' against '.join(dict.fromkeys(values))}")
+    return warnings

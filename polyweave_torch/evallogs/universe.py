@@ -1,0 +1,65 @@
+"""The items that count, where runs don't name all of them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polyweave_torch.evallogs.outline import outline
+from polyweave_torch.evallogs.source import raw_lines, read_document, read_json_lines
+
+Universe = int | str | os.PathLike[str] | Sequence[str]
+"""The items that count: how many (a number, or text of it), a file that names them, or their ids."""
+
+_IDS = ("instance_id", "id", "item_id", "sample_id", "task_id", "question_id")
+
+
+def universe_ids(universe: Universe, known: Sequence[str]) -> list[str]:
+    """The ids of a universe; all ids that runs name must lie in it.
+
+    Args:
+        universe: see :data:`Universe`. A file is a JSON array of ids or of objects with an id, JSONL of such, or text
+            with one id a line.
+        known: the ids that runs name. Of a universe that is a number, the rest are unnamed.
+    """
+    if isinstance(universe, str) and universe.isdecimal() and not Path(universe).exists():
+        universe = int(universe)
+    if isinstance(universe, int):
+        if universe < len(known):
+            raise ValueError(f"the universe has {universe} items, but the runs name {len(known)}")
+        return [*known, *(f"(unnamed {number})" for number in range(1, universe - len(known) + 1))]
+    ids = _read(Path(universe)) if isinstance(universe, (str, os.PathLike)) else list(universe)
+    inside = set(ids)
+    if len(inside) < len(ids):
+        repeated = next(name for name in ids if ids.count(name) > 1)
+        raise ValueError(f"the universe names {len(ids) - len(inside)} items more than once, such as {repeated!r}")
+    outside = [name for name in known if name not in inside]
+    if outside:
+        raise ValueError(
+            f"{len(outside)} items of the runs are not in the universe of {len(ids)}: "
+            f"{', '.join(map(repr, outside[:3]))}, where it has {', '.join(map(repr, ids[:3]))}"
+        )
+    return ids
+
+
+def _read(path: Path) -> list[str]:
+    kind = outline(path).kind
+    if kind == "array":
+        return [_id(item, str(path)) for item in read_document(path)]
+    if kind == "lines":
+        return [_id(row, where) for where, row in read_json_lines(path)]
+    if kind != "table":
+        raise ValueError(
+            f"{path}: expected the ids of the universe (a JSON array, JSONL, or one id a line), not {kind}"
+        )
+    return [line.strip() for line in raw_lines(path) if line.strip()]
+
+
+def _id(item: Any, where: str) -> str:
+    if isinstance(item, dict):
+        item = next((item[name] for name in _IDS if name in item), None)
+    if isinstance(item, bool) or not isinstance(item, (str, int)):
+        raise ValueError(
+            f"{where}: expected ids, or objects with one of {', '.join(_IDS)}, but found {str(item)[:40]!r}"
+        )
+    return str(item)

@@ -1,0 +1,44 @@
+"""The demo's predictions."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyweave_torch.evallogs.reading import read_run
+from polyweave_torch.evallogs.run import ChoiceError, align
+from tests.evallogs.logs import counts
+
+TARGET = np.array([0, 1, 2, 1])
+ADDITIVE = np.array([[0, 1, 0, 2], [0, 2, 0, 2], [1, 1, 2, 1]])
+SIGMA_PI = np.array([[0, 1, 2, 2], [0, 1, 2, 2], [1, 1, 2, 1]])
+
+
+def save(path: Path, **arrays: Any) -> Path:
+    np.savez_compressed(path, **{"test_target": TARGET, "validation_target": TARGET, **arrays})
+    return path
+
+
+def test_an_item_is_right_where_the_majority_is(tmp_path: Path) -> None:
+    path = save(tmp_path / "predictions.npz", additive_test=ADDITIVE, sigma_pi_test=SIGMA_PI)
+    with pytest.raises(ChoiceError) as caught:
+        read_run(path)
+    assert (caught.value.option, caught.value.choices) == ("arm", ["additive", "sigma_pi"])
+    runs = [read_run(path, arm=arm) for arm in ("additive", "sigma_pi")]
+    assert runs[0].correct.tolist() == [1, 1, 0, 0]
+    assert runs[0].answers == ["0", "1", "0", "2"]
+    assert runs[0].ids == ["0", "1", "2", "3"]
+    assert counts(align(runs)) == {"n00": 1, "n01": 1, "n10": 0, "n11": 2}
+
+
+def test_objects_are_not_unpickled(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.npz", additive_test=np.array([[{}, {}, {}, {}]], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read_run(path)
+
+
+@pytest.mark.parametrize("members", [ADDITIVE[:, :3], ADDITIVE[0], ADDITIVE / 2])
+def test_other_shapes_are_refused(members: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected classes, additive_test \[members, samples\]"):
+        read_run(save(tmp_path / "x.npz", additive_test=members))
