@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from polyweave_torch import verdict_command as verdict
+from polyweave_torch.ablation import command as ablate
 from polyweave_torch.claims import command as claims
 from polyweave_torch.evallogs import command as compare
 
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rooms: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
         "demo": ("train two small ensembles on real digits and compare them", _demo_arguments, _demo),
         "verdict": ("may a treatment ship? one of six words, with reasons", verdict.add_arguments, verdict.run),
+        "ablate": ("run cases under several conditions and report", ablate.add_arguments, ablate.run),
         "claims": ("score a folder of extracted claims against gold", claims.add_arguments, claims.run),
         "compare": ("what changed between finished evaluation runs, item by item", compare.add_arguments, compare.run),
     }

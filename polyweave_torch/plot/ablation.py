@@ -52,5 +52,5 @@ def success_rates(analysis: Analysis, *, ax: Axes | None = None) -> tuple[Figure
     if analysis.mode != "LIVE":
         ax.set_title(analysis.mode, color=HARM, fontsize=FONT, fontweight="bold")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=2, fontsize=FONT - 3, frameon=False)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=FONT - 3, frameon=False)
     return ax.figure, ax

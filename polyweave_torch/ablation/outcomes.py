@@ -1,0 +1,144 @@
+"""What came of a case under a condition, and the file that keeps it: one JSON line an outcome."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+
+class Condition(NamedTuple):
+    """One arm: a name, and the options that make it what it is."""
+
+    name: str
+    options: Mapping[str, Any] = {}
+
+
+class Outcome(NamedTuple):
+    """One case under one condition: what the pairs are made of."""
+
+    case_id: str
+    stratum: str
+    condition: str
+    first_try: bool
+    """Right at the first attempt: the outcome that the tests compare."""
+    converged: bool
+    """Right within the budget of attempts."""
+    iterations: int
+    """Attempts made, up to the right one where there is one."""
+    struct_errors0: int = 0
+    """Structural errors of the first attempt."""
+    sem_errors0: int = 0
+    """Semantic errors of the first attempt."""
+    refused: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    engaged: Mapping[str, bool] = {}
+    """Of each treatment that the condition asked for, whether it was really in force, or fell back to plain."""
+    error: str | None = None
+    """What went wrong, where the case could not be evaluated."""
+
+    @property
+    def failed(self) -> bool:
+        """Refused, or an error."""
+        return self.refused or bool(self.error)
+
+    def plain(self) -> Self:
+        """The same in Python's own types, as it comes back from a file; numbers may have been numpy's or torch's.
+
+        Raises:
+            ValueError: where the cost is not a finite number.
+        """
+        if not math.isfinite(self.cost_usd):
+            raise ValueError(f"cost_usd of case {self.case_id!r} is {self.cost_usd}; give 0.0 where it is not known")
+        return self._replace(
+            first_try=bool(self.first_try),
+            converged=bool(self.converged),
+            iterations=int(self.iterations),
+            struct_errors0=int(self.struct_errors0),
+            sem_errors0=int(self.sem_errors0),
+            refused=bool(self.refused),
+            input_tokens=int(self.input_tokens),
+            output_tokens=int(self.output_tokens),
+            cost_usd=float(self.cost_usd),
+            engaged={str(name): bool(engaged) for name, engaged in self.engaged.items()},
+            error=str(self.error) if self.error else None,
+        )
+
+
+class SimulatedOutcome(Outcome):
+    """An outcome that no model had a part in. Every analysis with one among its outcomes is marked SIMULATED."""
+
+    __slots__ = ()
+
+
+def append_outcomes(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write one line an outcome, and wait until the disk has them."""
+    lines = "".join(json.dumps(outcome._asdict(), allow_nan=False) + "\n" for outcome in outcomes)
+    with open(path, "ab") as file:
+        file.write(lines.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def parse_outcomes(path: Path, kind: type[Outcome] = Outcome) -> Iterator[tuple[Outcome, int]]:
+    """Each outcome of a file with the byte where its line ends. A torn last line, of a run that was killed while it
+    wrote, is left out.
+
+    Raises:
+        ValueError: where another line is no outcome.
+    """
+    end = 0
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                outcome = kind(**json.loads(line))
+            except (ValueError, TypeError) as error:
+                if not lines.read(1):
+                    return
+                raise ValueError(
+                    f"{path}:{number} is no outcome ({error}), and as it is not the last line, no killed run explains "
+                    "it; take it out to have its case evaluated again, or start over with resume=False"
+                ) from error
+            end += len(line)
+            yield outcome, end
+
+
+def recover_outcomes(path: Path, kind: type[Outcome] = Outcome) -> tuple[list[Outcome], int]:
+    """The outcomes of a file, and how many bytes of a torn last line were cut off its end.
+
+    Raises:
+        ValueError: where another line is no outcome.
+    """
+    lines = list(parse_outcomes(path, kind))
+    end = lines[-1][1] if lines else 0
+    torn = path.stat().st_size - end
+    if torn:
+        with open(path, "r+b") as file:
+            file.truncate(end)
+            os.fsync(file.fileno())
+    return [outcome for outcome, _ in lines], torn
+
+
+def by_pair(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
+    """The outcomes by case and condition.
+
+    Raises:
+        ValueError: where a pair of case and condition comes twice.
+    """
+    pairs: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        key = (outcome.case_id, outcome.condition)
+        if key in pairs:
+            raise ValueError(twice(*key))
+        pairs[key] = outcome
+    return pairs
+
+
+def twice(case_id: str, condition: str) -> str:
+    """What to say of a pair that comes twice."""
+    return f"case {case_id!r} has two outcomes under condition {condition!r}; a pair of case and condition must be one"

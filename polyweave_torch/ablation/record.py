@@ -1,0 +1,134 @@
+"""The record of a run: the file of outcomes, and beside it a manifest of the cases and conditions that it is of."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from polyweave_torch.ablation.cases import Case
+from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome, parse_outcomes
+
+LIVE, SIMULATED = "LIVE", "SIMULATED"
+
+_SHOWN = 5
+
+
+class Manifest(NamedTuple):
+    """What a run is of. Outcomes of two manifests don't belong into one file."""
+
+    mode: str
+    model: str
+    cases: dict[str, str]
+    """A digest of each case by id, in the run's order."""
+    conditions: dict[str, str]
+    """A digest of each condition's options by name."""
+
+    @classmethod
+    def of(cls, cases: Sequence[Case], conditions: Sequence[Condition], *, model: str, simulated: bool) -> Self:
+        """The manifest of a run over these."""
+        return cls(
+            SIMULATED if simulated else LIVE,
+            model,
+            {case.id: _digest(case._asdict()) for case in cases},
+            {condition.name: _digest(condition.options) for condition in conditions},
+        )
+
+    @property
+    def outcome(self) -> type[Outcome]:
+        """What the lines of its outcomes are."""
+        return SimulatedOutcome if self.mode == SIMULATED else Outcome
+
+    def changes(self, now: Self) -> list[str]:
+        """What differs in ``now``, in words."""
+        changed = [
+            f"{what} was {before!r} and is {after!r}"
+            for what, before, after in (("the mode", self.mode, now.mode), ("the model", self.model, now.model))
+            if before != after
+        ]
+        return [
+            *changed,
+            *_changes("case", self.cases, now.cases),
+            *_changes("condition", self.conditions, now.conditions),
+        ]
+
+    def write(self, outcomes: Path) -> None:
+        """Put it beside the file of outcomes, whole or not at all."""
+        path = manifest_path(outcomes)
+        draft = path.with_name(path.name + ".new")
+        with open(draft, "w", encoding="utf-8") as file:
+            json.dump({"schema": 1, **self._asdict()}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        sync_folder(path.parent)
+
+
+def manifest_path(outcomes: Path) -> Path:
+    """Where the manifest of a file of outcomes lies."""
+    return outcomes.with_name(outcomes.name + ".manifest")
+
+
+def read_manifest(outcomes: Path) -> Manifest | None:
+    """The manifest beside a file of outcomes; None where there is none.
+
+    Raises:
+        ValueError: where the file there is no manifest.
+    """
+    path = manifest_path(outcomes)
+    if not path.exists():
+        return None
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return Manifest(**{name: fields[name] for name in Manifest._fields})
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is no manifest of a run ({error!r}); remove it if it isn't ours") from error
+
+
+def read_outcomes(path: str | Path) -> Iterator[Outcome]:
+    """The outcomes of a file that :func:`run_ablation` wrote, one at a time; a torn last line is left out.
+
+    Those of a simulator come as :class:`SimulatedOutcome`, which the manifest beside the file knows.
+
+    Raises:
+        ValueError: where a line other than the last one is no outcome.
+    """
+    manifest = read_manifest(Path(path))
+    kind = Outcome if manifest is None else manifest.outcome
+    return (outcome for outcome, _ in parse_outcomes(Path(path), kind))
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder; Windows has no such call."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _changes(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    kinds = {
+        "gone": [name for name in before if name not in now],
+        "new": [name for name in now if name not in before],
+        "changed": [name for name in now if name in before and before[name] != now[name]],
+    }
+    changes = [f"{len(names)} {what}s {kind} ({_listed(names)})" for kind, names in kinds.items() if names]
+    if not changes and list(before) != list(now):
+        changes = [f"the order of the {what}s changed"]
+    return changes
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+def _digest(value: Any) -> str:
+    # What JSON has no form for goes by its type: a repr may hold an address, which is another one in every process.
+    text = json.dumps(
+        value, sort_keys=True, default=lambda other: f"{type(other).__module__}.{type(other).__qualname__}"
+    )
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,271 @@
+"""The harness: order, batches, errors, and the file that a run goes on from."""
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from polyweave_torch.ablation import (
+    Case,
+    Condition,
+    Outcome,
+    SimulatedEvaluator,
+    SimulatedOutcome,
+    read_outcomes,
+    run_ablation,
+)
+from tests.ablation.runs import ARMS, evaluate, make_cases, outcome
+
+
+class Counting:
+    """Evaluates, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.batches: list[int] = []
+
+    def __call__(self, cases: Sequence[Case], condition: Condition) -> list[Outcome]:
+        self.batches.append(len(cases))
+        self.asked += [(case.id, condition.name) for case in cases]
+        return evaluate(cases, condition)
+
+
+def pairs(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    return [(outcome.case_id, outcome.condition) for outcome in outcomes]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+def test_outcomes_and_their_order_do_not_depend_on_the_batch_size(batch_size: int) -> None:
+    cases, counting = make_cases(3), Counting()
+    outcomes = run_ablation(cases, ARMS, counting, batch_size=batch_size)
+    assert outcomes == [outcome(case, arm) for case in cases for arm in ARMS]
+    assert max(counting.batches) == min(batch_size, len(cases))
+    assert sorted(counting.asked) == sorted(pairs(outcomes))
+
+
+def test_a_run_that_is_stopped_early_is_paired(tmp_path: Path) -> None:
+    class Stopped(Counting):
+        def __call__(self, cases: Sequence[Case], condition: Condition) -> list[Outcome]:
+            if len(self.batches) == 7:
+                raise KeyboardInterrupt
+            return super().__call__(cases, condition)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_ablation(make_cases(3), ARMS, Stopped(), batch_size=2, out=tmp_path / "run.jsonl")
+    found = pairs(list(read_outcomes(tmp_path / "run.jsonl")))
+    assert len(found) == 14
+    assert [sum(arm.name == name for _, name in found) for arm in ARMS] == [6, 4, 4]
+
+
+def test_the_file_has_one_line_an_outcome_as_it_was_returned(tmp_path: Path) -> None:
+    out = tmp_path / "new folder" / "run.jsonl"
+    outcomes = run_ablation(make_cases(2), ARMS, evaluate, out=out)
+    assert [Outcome(**json.loads(line)) for line in out.read_text().splitlines()] == outcomes
+    assert list(read_outcomes(out)) == outcomes
+
+
+def test_each_batch_is_on_the_disk_before_the_next_one_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    out, fsync = tmp_path / "run.jsonl", os.fsync
+
+    def recorded(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(out.stat().st_size if out.exists() else 0)
+
+    def asks(cases: Sequence[Case], condition: Condition) -> list[Outcome]:
+        assert synced[-1] == out.stat().st_size
+        return evaluate(cases, condition)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    assert not any(outcome.error for outcome in run_ablation(make_cases(2), ARMS, asks, batch_size=2, out=out))
+    assert synced[-1] == out.stat().st_size
+
+
+def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(3)
+    outcomes = run_ablation(cases, ARMS, evaluate, batch_size=4, out=out)
+    whole = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join(whole[:10]))
+    counting = Counting()
+    assert run_ablation(cases, ARMS, counting, batch_size=4, out=out) == outcomes
+    assert sorted(counting.asked) == sorted(pairs([Outcome(**json.loads(line)) for line in whole[10:]]))
+    assert run_ablation(cases, ARMS, counting, batch_size=4, out=out) == outcomes
+    assert len(counting.asked) == len(whole) - 10
+
+
+@pytest.mark.parametrize("torn", [b'{"case_id": "simple-000", "str', b'{"case_id": "simple-0\n', b"\0\0\0\0", b"{"])
+def test_a_torn_last_line_is_dropped_and_said(tmp_path: Path, torn: bytes) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(1)
+    outcomes = run_ablation(cases, ARMS, evaluate, out=out)
+    out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[:4]) + torn)
+    assert list(read_outcomes(out)) == outcomes[:4]
+    with pytest.warns(UserWarning, match=f"dropped a torn last line of {len(torn)} bytes"):
+        assert run_ablation(cases, ARMS, evaluate, out=out) == outcomes
+    assert list(read_outcomes(out)) == outcomes
+
+
+def test_a_broken_line_that_is_not_the_last_one_is_an_error(tmp_path: Path) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(1)
+    run_ablation(cases, ARMS, evaluate, out=out)
+    lines = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join([lines[0], lines[1][:20] + b"\n", *lines[2:]]))
+    with pytest.raises(ValueError, match=r"run\.jsonl:2 is no outcome"):
+        run_ablation(cases, ARMS, evaluate, out=out)
+
+
+def test_an_outcome_that_the_file_has_twice_is_an_error(tmp_path: Path) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(1)
+    run_ablation(cases, ARMS, evaluate, out=out)
+    lines = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join([*lines, lines[2]]))
+    with pytest.raises(ValueError, match="case 'simple-000' has two outcomes under condition 'newest'"):
+        run_ablation(cases, ARMS, evaluate, out=out)
+
+
+_CASES = make_cases(2)
+_CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("1 cases changed ('media-001')", {"cases": [c._replace(gold=0) if c.id == "media-001" else c for c in _CASES]}),
+    ("1 cases gone ('simple-000')", {"cases": _CASES[1:]}),
+    ("1 cases new ('extra')", {"cases": [*_CASES, Case("extra", "simple")]}),
+    ("the order of the cases changed", {"cases": _CASES[::-1]}),
+    ("1 conditions gone ('newest')", {"conditions": ARMS[:2]}),
+    ("1 conditions new ('last')", {"conditions": [*ARMS, Condition("last")]}),
+    ("1 conditions changed ('new')", {"conditions": [ARMS[0], Condition("new", {"tuned": False}), ARMS[2]]}),
+    ("the order of the conditions changed", {"conditions": ARMS[::-1]}),
+    ("the model was 'one' and is 'another'", {"model": "another"}),
+    ("the mode was 'LIVE' and is 'SIMULATED'", {"evaluate": SimulatedEvaluator()}),
+]
+
+
+@pytest.mark.parametrize(("said", "change"), _CHANGES, ids=[said for said, _ in _CHANGES])
+def test_a_run_of_something_else_is_refused_and_what_changed_is_said(
+    tmp_path: Path, said: str, change: dict[str, Any]
+) -> None:
+    run: dict[str, Any] = {"cases": _CASES, "conditions": ARMS, "evaluate": evaluate, "model": "one"}
+    out = tmp_path / "run.jsonl"
+    run_ablation(**run, out=out)
+    before = out.read_bytes()
+    with pytest.raises(ValueError, match="is of another run") as error:
+        run_ablation(**{**run, **change}, out=out)
+    assert said in str(error.value)
+    assert out.read_bytes() == before
+    changed = run_ablation(**{**run, **change}, out=out, resume=False)
+    assert list(read_outcomes(out)) == changed
+
+
+def test_a_file_without_its_manifest_goes_by_names_and_says_so(tmp_path: Path) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(2)
+    outcomes = run_ablation(cases, ARMS, evaluate, out=out)
+    (tmp_path / "run.jsonl.manifest").unlink()
+    with pytest.raises(ValueError, match="case 'compleja-001' of the file is not among those of this run"):
+        run_ablation(cases[:-1], ARMS, evaluate, out=out)
+    with pytest.raises(ValueError, match="condition 'newest' of the file is not among those of this run"):
+        run_ablation(cases, ARMS[:2], evaluate, out=out)
+    with pytest.warns(UserWarning, match="has no manifest beside it"):
+        assert run_ablation(cases, ARMS, evaluate, out=out) == outcomes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_ablation(cases, ARMS, evaluate, out=out)
+
+
+def test_simulated_outcomes_stay_marked_in_the_file(tmp_path: Path) -> None:
+    out = tmp_path / "run.jsonl"
+    run_ablation(make_cases(1), ARMS, SimulatedEvaluator(), out=out)
+    assert {type(outcome) for outcome in read_outcomes(out)} == {SimulatedOutcome}
+    again = run_ablation(make_cases(1), ARMS, SimulatedEvaluator(), out=out)
+    assert {type(outcome) for outcome in again} == {SimulatedOutcome}
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_an_exception_in_one_case_is_its_outcome(tmp_path: Path, batch_size: int, lazy: bool) -> None:
+    def fails(cases: Sequence[Case], condition: Condition) -> list[Outcome]:
+        if condition.name == "new" and any(case.id == "media-001" for case in cases):
+            raise RuntimeError("no answer")
+        return evaluate(cases, condition)
+
+    def yields(cases: Sequence[Case], condition: Condition) -> Any:
+        yield from fails(cases, condition)
+
+    cases, out = make_cases(3), tmp_path / "run.jsonl"
+    outcomes = run_ablation(cases, ARMS, yields if lazy else fails, batch_size=batch_size, out=out)
+    (failed,) = [found for found in outcomes if found.error]
+    assert failed == Outcome("media-001", "media", "new", False, False, 0, error="RuntimeError: no answer")
+    assert [found for found in outcomes if not found.error] == [
+        outcome(case, arm) for case in cases for arm in ARMS if (case.id, arm.name) != ("media-001", "new")
+    ]
+    assert run_ablation(cases, ARMS, evaluate, batch_size=batch_size, out=out) == outcomes
+
+
+def _bare(cases: Sequence[Case], condition: Condition) -> Any:
+    return outcome(cases[0], condition)
+
+
+def _missing(cases: Sequence[Case], condition: Condition) -> Any:
+    return evaluate(cases[1:], condition)
+
+
+def _twice(cases: Sequence[Case], condition: Condition) -> Any:
+    return evaluate([cases[0], *cases[:-1]], condition)
+
+
+def _other_condition(cases: Sequence[Case], condition: Condition) -> Any:
+    return evaluate(cases, Condition("another"))
+
+
+def _nothing(cases: Sequence[Case], condition: Condition) -> Any:
+    return None
+
+
+def _flags(cases: Sequence[Case], condition: Condition) -> Any:
+    return [True for _ in cases]
+
+
+@pytest.mark.parametrize("wrong", [_bare, _missing, _twice, _other_condition, _nothing, _flags])
+def test_an_evaluator_that_returns_something_else_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="must return a sequence of one Outcome for each of the 2 cases"):
+        run_ablation(make_cases(2), ARMS, wrong, batch_size=2)
+
+
+def test_an_evaluator_may_return_outcomes_in_any_order() -> None:
+    outcomes = run_ablation(make_cases(2), ARMS, lambda cases, arm: evaluate(cases, arm)[::-1], batch_size=6)
+    assert outcomes == run_ablation(make_cases(2), ARMS, evaluate)
+
+
+def test_ids_names_and_batches_are_checked() -> None:
+    with pytest.raises(ValueError, match="case 'simple-000' comes twice"):
+        run_ablation([*make_cases(1), *make_cases(1)], ARMS, evaluate)
+    with pytest.raises(ValueError, match="condition 'old' comes twice"):
+        run_ablation(make_cases(1), [*ARMS, ARMS[0]], evaluate)
+    with pytest.raises(ValueError, match="batch_size must be at least 1, but is 0"):
+        run_ablation(make_cases(1), ARMS, evaluate, batch_size=0)
+
+
+def test_numbers_of_numpy_and_torch_are_written_as_plain_ones(tmp_path: Path) -> None:
+    numbers: dict[str, Any] = {"first_try": np.bool_(True), "iterations": torch.tensor(3), "cost_usd": np.float32(0.5)}
+
+    def foreign(cases: Sequence[Case], condition: Condition) -> list[Outcome]:
+        return [outcome(case, condition)._replace(**numbers, engaged={"x": bool(np.True_)}) for case in cases]
+
+    out = tmp_path / "run.jsonl"
+    outcomes = run_ablation(make_cases(1), ARMS, foreign, out=out)
+    assert list(read_outcomes(out)) == outcomes
+    assert (type(outcomes[0].first_try), type(outcomes[0].iterations), type(outcomes[0].cost_usd)) == (bool, int, float)
+    with pytest.raises(ValueError, match="cost_usd of case 'simple-000' is nan"):
+        run_ablation(make_cases(1), ARMS, lambda cases, arm: [outcome(cases[0], arm)._replace(cost_usd=float("nan"))])
+
+
+def test_options_that_json_has_no_form_for_are_compared_by_type(tmp_path: Path) -> None:
+    out, arm = tmp_path / "run.jsonl", "arm"
+    run_ablation(make_cases(1), [Condition(arm, {"model": object(), "k": {1, 2}})], evaluate, out=out)
+    run_ablation(make_cases(1), [Condition(arm, {"model": object(), "k": {1, 2}})], evaluate, out=out)
+    with pytest.raises(ValueError, match="1 conditions changed"):
+        run_ablation(make_cases(1), [Condition(arm, {"model": Counting(), "k": {1, 2}})], evaluate, out=out)
