@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+_LINE_START = b'{"case_id": '
+
 
 class Condition(NamedTuple):
     """One arm: a name, and the options that make it what it is."""
@@ -112,13 +114,18 @@ def recover_outcomes(path: Path, kind: type[Outcome] = Outcome) -> tuple[list[Ou
     """The outcomes of a file, and how many bytes of a torn last line were cut off its end.
 
     Raises:
-        ValueError: where another line is no outcome.
+        ValueError: where another line is no outcome, or the file is not one of outcomes; it is left as it is then.
     """
     lines = list(parse_outcomes(path, kind))
     end = lines[-1][1] if lines else 0
     torn = path.stat().st_size - end
     if torn:
         with open(path, "r+b") as file:
+            start = file.read(len(_LINE_START))
+            if not _LINE_START.startswith(start):
+                raise ValueError(
+                    f"{path} holds no outcomes, but begins with {start!r}; choose another file to write to"
+                )
             file.truncate(end)
             os.fsync(file.fileno())
     return [outcome for outcome, _ in lines], torn

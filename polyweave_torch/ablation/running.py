@@ -88,9 +88,8 @@ def _outcomes(evaluate: Evaluate, batch: Sequence[Case], condition: Condition) -
         returned: Any = evaluate(batch, condition)
         if isinstance(returned, Iterator):
             returned = list(returned)  # A generator raises here, and not when it is called.
-    except (
-        Exception
-    ) as error:  # Whatever a user's model may raise is what came of the case, and not the end of the run.
+    # Whatever a user's model may raise is what came of the case, and not the end of the run.
+    except Exception as error:
         if len(batch) == 1:
             yield _error(batch[0], condition, error)
             return

@@ -112,6 +112,28 @@ def test_a_torn_last_line_is_dropped_and_said(tmp_path: Path, torn: bytes) -> No
     assert list(read_outcomes(out)) == outcomes
 
 
+@pytest.mark.parametrize(
+    "text", ["a note without an end", "one line\n", '{"id": "a", "stratum": "s"}\n', "two\nlines\n"]
+)
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_text(text)
+    with pytest.raises(ValueError, match=r"holds no outcomes|is no outcome"):
+        run_ablation(make_cases(1), ARMS, evaluate, out=out)
+    assert [path.read_text() for path in tmp_path.iterdir()] == [text]
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 40])
+def test_a_run_killed_in_its_first_line_begins_anew(tmp_path: Path, size: int) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(1)
+    outcomes = run_ablation(cases, ARMS, evaluate, out=out)
+    os.truncate(out, size)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert run_ablation(cases, ARMS, evaluate, out=out) == outcomes
+    assert len(said) == (size > 0)
+
+
 def test_a_broken_line_that_is_not_the_last_one_is_an_error(tmp_path: Path) -> None:
     out, cases = tmp_path / "run.jsonl", make_cases(1)
     run_ablation(cases, ARMS, evaluate, out=out)
