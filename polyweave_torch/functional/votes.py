@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.functional._ballots import Ballots, gather_ballots
-from polyweave_torch.kernels.vote import Tally, can_hold, count_votes, decode, empty_tally, prefers_triton
+from polyweave_torch.kernels.tally import Tally
+from polyweave_torch.kernels.vote import can_hold, count_votes, decode, empty_tally, prefers_triton
 
 
 class VoteSummary(NamedTuple):

@@ -11,7 +11,7 @@ import importlib.util
 import torch
 from torch import Tensor
 
-from polyweave_torch.kernels.vote import Tally
+from polyweave_torch.kernels.tally import Tally
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 if HAS_TRITON:

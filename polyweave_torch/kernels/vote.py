@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.kernels.flags import LANE_SAMPLES
+from polyweave_torch.kernels.tally import Tally
 
 Members = Tensor | Sequence[Tensor]
 """An ``[M, N]`` tensor of any strides, or M tensors ``[N]``."""
@@ -41,15 +42,6 @@ class Encoding(NamedTuple):
     """The code of an abstention of member 0."""
     radix: int
     """A power of two above every code, if run lengths fit beside a code in one key of this type; else 0."""
-
-
-class Tally(NamedTuple):
-    """What :func:`count_votes` can fill in beside the winner, [n] each."""
-
-    winner_votes: Tensor
-    """Members that voted for the winner (1 where all abstain)."""
-    agreeing_pairs: Tensor
-    """Pairs of members with the same label."""
 
 
 def prefers_triton(labels: Members) -> bool:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.functional.votes import vote_summary
+from polyweave_torch.kernels.tally import Tally
 from polyweave_torch.kernels.triton_vote import triton_vote
-from polyweave_torch.kernels.vote import Tally, can_hold
+from polyweave_torch.kernels.vote import can_hold
 from tests.functional.ensembles import layouts, random_labels
 
 DTYPES = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
