@@ -41,13 +41,6 @@ class Watch:
     threshold: float | None
     ignore_index: int | None
 
-    def same(self, other: "Watch") -> bool:
-        """Whether one capture serves both; long slice sequences are compared by identity."""
-        mine, theirs = (self.slices, other.slices)
-        slices_agree = mine is theirs or (isinstance(mine, str) and mine == theirs)
-        rest = [(w.outcomes, w.ids, w.threshold, w.ignore_index) for w in (self, other)]
-        return slices_agree and rest[0] == rest[1]
-
 
 @dataclass
 class _Stream:
@@ -200,7 +193,7 @@ class Capture:
             raise ValueError("outcomes='observe', but the step did not call observe(preds, target); add that line")
         if wanted != "auto":
             return wanted
-        if observed:
+        if any(call.correct is not None or call.preds is not None for call in observed):
             return "observe"
         if named(outputs, PREDICTION_NAMES) is not None:
             return "outputs"
@@ -246,7 +239,7 @@ def shared_capture(trainer: Trainer, watch: Watch) -> Capture:
     """The capture of this trainer that watches in this way."""
     captures = _captures.setdefault(trainer, [])
     for capture in captures:
-        if capture.watch.same(watch):
+        if capture.watch == watch:
             return capture
     captures.append(Capture(watch))
     return captures[-1]

@@ -92,6 +92,11 @@ def current_step(trainer: Trainer) -> int:
     return int(trainer.fit_loop.epoch_loop._batches_that_stepped)
 
 
+def accumulating(trainer: Trainer, pl_module: LightningModule) -> bool:
+    """Whether the batch that has just run took no optimizer step, since gradients are accumulated."""
+    return bool(pl_module.automatic_optimization and trainer.fit_loop._should_accumulate())
+
+
 def log_values(trainer: Trainer, values: Mapping[str, Tensor]) -> None:
     """Send values to every logger and to ``callback_metrics``, where other callbacks find them."""
     trainer.callback_metrics.update(values)

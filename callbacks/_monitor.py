@@ -11,7 +11,7 @@ from torch import Tensor
 
 from polyweave_torch.callbacks._capture import Capture, Slices, Watch, shared_capture
 from polyweave_torch.callbacks._epoch import ABSENT, Epoch
-from polyweave_torch.callbacks._ids import IdFunction
+from polyweave_torch.callbacks._ids import IdFunction, as_labels
 from polyweave_torch.callbacks._lightning import (
     Callback,
     LightningModule,
@@ -54,6 +54,8 @@ class OutcomeMonitor(Callback):
         self.name = name
         self.every_n_validations = every_n_validations
         self.history: list[dict[str, float]] = []
+        if slices is not None and not isinstance(slices, str) and not callable(slices):
+            slices = tuple(as_labels(slices))  # a tensor, an array or a column of a table names slices by its values
         self._watch = Watch(outcomes, ids, slices, threshold, ignore_index)
         self._window = window
         self._validations = 0
@@ -164,14 +166,15 @@ class OutcomeMonitor(Callback):
             self._of(path).load_state(state)
 
     def _start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        due = trainer.sanity_checking or self._validations % self.every_n_validations == 0
-        self._capture = shared_capture(trainer, self._watch) if due or running(trainer) == "test" else None
+        in_fit = running(trainer) == "fit" and not trainer.sanity_checking
+        due = not in_fit or self._validations % self.every_n_validations == 0
+        self._capture = shared_capture(trainer, self._watch) if due else None
         if self._capture is not None:
             self._capture.start(self, trainer, pl_module)
 
     def _end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         test = running(trainer) == "test"
-        counted = not (trainer.sanity_checking or test)
+        counted = running(trainer) == "fit" and not trainer.sanity_checking
         if self._capture is None:
             self._validations += counted
             return
@@ -194,6 +197,8 @@ class OutcomeMonitor(Callback):
                 self._of(path).move(epoch)
 
     def _log(self, trainer: Trainer, pl_module: LightningModule, values: Mapping[str, Tensor]) -> None:
+        if not values:
+            return
         pl_module.log_dict(dict(values), sync_dist=trainer.world_size > 1)
         entry = {key.removeprefix(f"{self.name}/"): float(value) for key, value in values.items()}
         self.history.append({"epoch": float(trainer.current_epoch), "step": float(current_step(trainer)), **entry})
@@ -235,7 +240,7 @@ def check_slices(names: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for name in sorted(names):
         short = tag(name)
-        if short in ("all", *REFERENCES) or re.fullmatch(r"dl\d+", short):
+        if short in ("", "all", "cochran_q", *REFERENCES) or re.fullmatch(r"dl\d+", short):
             raise ValueError(f"the slice name {name!r} is reserved; rename that slice")
         if short in seen:
             raise ValueError(f"the slices {seen[short]!r} and {name!r} would share the tag {short!r}; rename one")

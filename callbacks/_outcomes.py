@@ -53,7 +53,7 @@ def from_function(result: Any, *, threshold: float | None, ignore_index: int | N
     """Outcomes of a user's function: bools, or ``(preds, target)``."""
     if isinstance(result, tuple) and len(result) == 2:
         return compare(*result, threshold=threshold, ignore_index=ignore_index)
-    return from_correct(torch.as_tensor(result))
+    return from_correct(result)
 
 
 def from_observed(observed: list[Observed], *, threshold: float | None, ignore_index: int | None) -> BatchOutcomes:
@@ -76,15 +76,30 @@ def one_call(observed: list[Observed]) -> Observed:
     return observed[0]
 
 
-def from_correct(correct: Tensor) -> BatchOutcomes:
+def from_correct(correct: Any) -> BatchOutcomes:
     """Outcomes that are already whether each sample is right."""
+    correct = as_values(correct, "correct")
     if correct.dim() != 1:
         raise ValueError(f"correct must have one outcome a sample, shape [N], but came with {list(correct.shape)}")
     return BatchOutcomes(correct, None, None, None)
 
 
-def compare(preds: Tensor, target: Tensor, *, threshold: float | None, ignore_index: int | None) -> BatchOutcomes:
+def as_values(values: Any, what: str) -> Tensor:
+    """A tensor, or what a tensor can be made of: a list of numbers, an array."""
+    if isinstance(values, Tensor):
+        return values.detach()
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"{what} must be a tensor with one row a sample, but came as {type(values).__name__}; a function for "
+            "outcomes= returns one bool a sample, or a tuple (preds, target)"
+        ) from error
+
+
+def compare(preds: Any, target: Any, *, threshold: float | None, ignore_index: int | None) -> BatchOutcomes:
     """Outcomes of classes or scores against targets, one a sample."""
+    preds, target = as_values(preds, "preds"), as_values(target, "target")
     if preds.dim() == 0 or target.dim() == 0 or len(preds) != len(target):
         raise ValueError(
             f"predictions of shape {list(preds.shape)} and targets of shape {list(target.shape)} do not go together; "
@@ -118,7 +133,7 @@ def nothing_found(outputs: Any, what: str) -> str:
     if outputs is None:
         returned = "nothing"
     elif isinstance(outputs, Mapping):
-        returned = f"a mapping with the keys {sorted(map(str, outputs))}"
+        returned = f"a mapping with the keys {sorted(map(str, outputs))}, of which tensors are read"
     else:
         returned = f"a {type(outputs).__name__}"
     return (
@@ -130,7 +145,8 @@ def nothing_found(outputs: Any, what: str) -> str:
 
 def _compare_scores(preds: Tensor, target: Tensor, threshold: float | None, ignore_index: int | None) -> BatchOutcomes:
     if preds.dim() == 2 and target.dim() == 1 and preds.shape[1] > 1:
-        return _compare_classes(preds.argmax(1), target, preds.shape[1], ignore_index)
+        classes = _compare_classes(preds.argmax(1), target, preds.shape[1], ignore_index)
+        return _nan_is_wrong(classes, preds.isnan().any(1))
     scores = preds.squeeze(1) if preds.dim() == 2 and preds.shape[1] == 1 else preds
     labels = target.squeeze(1) if target.dim() == 2 and target.shape[1] == 1 else target
     if scores.shape != labels.shape or scores.dim() > 2:
@@ -143,9 +159,14 @@ def _compare_scores(preds: Tensor, target: Tensor, threshold: float | None, igno
         )
     chosen = scores > threshold
     if scores.dim() == 1:
-        return _compare_classes(chosen.to(torch.int64), labels, 2, ignore_index)
+        return _nan_is_wrong(_compare_classes(chosen.to(torch.int64), labels, 2, ignore_index), scores.isnan())
     # A multi-label sample is right where all of its labels are; it has no single class to keep.
-    return BatchOutcomes((chosen == labels.to(torch.bool)).all(1), None, None, None)
+    return BatchOutcomes((chosen == labels.to(torch.bool)).all(1) & ~scores.isnan().any(1), None, None, None)
+
+
+def _nan_is_wrong(outcomes: BatchOutcomes, undefined: Tensor) -> BatchOutcomes:
+    """A model that diverged predicts nothing, not its first class."""
+    return outcomes._replace(correct=outcomes.correct.masked_fill(undefined & (outcomes.correct != IGNORED), 0))
 
 
 def _compare_classes(

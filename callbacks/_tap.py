@@ -1,6 +1,7 @@
 """Reading outcomes off the update of a module's own torchmetrics metric."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from polyweave_torch.callbacks._outcomes import BatchOutcomes, compare
+from polyweave_torch.metrics.base import TableMetric
 
 
 class Call(NamedTuple):
@@ -49,7 +51,12 @@ class _Wires:
     """The wrapped updates of one module's metrics. Captures share them: wrappers of wrappers could not be undone."""
 
     def __init__(self, pl_module: nn.Module) -> None:
-        self._metrics = [(name, metric) for name, metric in pl_module.named_modules() if isinstance(metric, Metric)]
+        # Ours hold votes or outcomes, which are no predictions to compare with a target.
+        self._metrics = [
+            (name, metric)
+            for name, metric in pl_module.named_modules()
+            if isinstance(metric, Metric) and not isinstance(metric, TableMetric)
+        ]
         self._taps: list[MetricTap] = []
         self._restore: list[Callable[[], None]] = []
 
@@ -119,6 +126,11 @@ def read_metric(
             "the step, which must give one row for every sample"
         )
     metric, preds, target = made[0]
+    if (getattr(metric, "top_k", None) or 1) > 1:
+        raise ValueError(
+            f"the metric {name!r} counts the top {metric.top_k} classes as right; say which samples are right by "
+            "observe(correct=...)"
+        )
     own = getattr(metric, "ignore_index", None)
     ignore = own if ignore_index is None and isinstance(own, int) else ignore_index
     cut = getattr(metric, "threshold", None)
@@ -130,8 +142,9 @@ def read_metric(
 
 
 def _read(metric: Metric, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    preds = kwargs.get("preds", args[0] if args else None)
-    target = kwargs.get("target", args[1] if len(args) > 1 else None)
+    names = [name for name in inspect.signature(type(metric).update).parameters if name != "self"]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    preds, target = given.get("preds"), given.get("target")
     if isinstance(preds, Tensor) and isinstance(target, Tensor):
         return Call(metric, preds, target)
     return None

@@ -15,6 +15,7 @@ from polyweave_torch.callbacks._outcomes import (
     TARGET_NAMES,
     BatchOutcomes,
     OwnSource,
+    as_values,
     batch_target,
     named,
     one_call,
@@ -125,6 +126,7 @@ class EnsembleMonitor(OutcomeMonitor):
                 f"EnsembleMonitor found no {missing}: the step returned {keys}. Add observe(votes=..., target=...) "
                 f"with integer classes [N, {self.num_members}], or pass votes=function(pl_module, batch, outputs)"
             )
+        votes = as_values(votes, "votes")
         if votes.dim() != 2 or votes.shape[1] != self.num_members:
             raise ValueError(
                 f"votes must have shape [N, {self.num_members}], one column a member, but came with {list(votes.shape)}"

@@ -12,6 +12,7 @@ from polyweave_torch.callbacks._lightning import (
     Callback,
     LightningModule,
     Trainer,
+    accumulating,
     current_step,
     log_values,
     tensorboard_writers,
@@ -114,7 +115,7 @@ class PiScaleMonitor(Callback):
         step = current_step(trainer)
         every = self.every_n_steps or getattr(trainer, "log_every_n_steps", 0)
         # Counted as Lightning counts its own logging: the first batch has step 0.
-        if not self._first or not every or (step + 1) % every:
+        if not self._first or not every or (step + 1) % every or accumulating(trainer, pl_module):
             return
         means = {block: gate.mean() for block, gate in self._gates(pl_module).items()}
         values: dict[str, Tensor] = {}

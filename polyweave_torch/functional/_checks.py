@@ -22,6 +22,8 @@ def is_integer(tensor: Tensor) -> bool:
 def as_counts(counts: Counts, *, name: str = "counts", shape: tuple[int, ...] = (2, 2)) -> Tensor:
     """Return ``counts`` as an int64 tensor that ends in ``shape`` and holds no negative value."""
     tensor = torch.as_tensor(counts)
+    if not isinstance(counts, Tensor) and not tensor.numel():
+        tensor = tensor.to(torch.int64)  # an empty list has no dtype of its own
     if not is_integer(tensor):
         raise TypeError(
             f"{name} must be integers, but came as {tensor.dtype}; counts are whole numbers of samples, "
@@ -33,6 +35,12 @@ def as_counts(counts: Counts, *, name: str = "counts", shape: tuple[int, ...] = 
     if bool((tensor < 0).any()):
         raise ValueError(f"{name} must not be negative, but its smallest entry is {int(tensor.min())}")
     return tensor.to(torch.int64)
+
+
+def check_tensor(value: object, *, name: str) -> None:
+    """Refuse what is no tensor, in an update that runs on a device."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but is a {type(value).__name__}; wrap it in torch.as_tensor(...)")
 
 
 def check_outcome_dtype(outcome: Tensor, *, name: str) -> None:

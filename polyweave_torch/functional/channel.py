@@ -22,6 +22,7 @@ from polyweave_torch.functional._checks import (
     check_outcome_dtype,
     check_range,
     check_same_length,
+    check_tensor,
     is_integer,
     rate_dtype,
 )
@@ -155,6 +156,8 @@ def channel_counts(
 
 def check_transitions(before: Tensor, after: Tensor, slice_index: Tensor | None, mask: Tensor | None) -> None:
     """Check shapes and dtypes of a batch of outcomes. Reads no value."""
+    check_tensor(before, name="before")
+    check_tensor(after, name="after")
     if before.dim() != 1:
         raise ValueError(f"before must have one outcome a sample, shape [N], but came with shape {list(before.shape)}")
     check_same_length(len(before), after, name="before", other_name="after")
@@ -216,8 +219,7 @@ def estimate_channel(counts: Counts, *, smoothing: float = 0.5) -> ChannelEstima
         (0.3951, 0.2721, -0.164)
     """
     table = as_counts(counts)
-    if not 0.0 <= smoothing < math.inf:
-        raise ValueError(f"smoothing must be a finite number of at least 0, but is {smoothing}")
+    check_smoothing(smoothing)
     (n00, n01), (n10, n11) = _cells(table)
     n0, n1 = n00 + n01, n10 + n11
     total = n0 + n1
@@ -239,6 +241,12 @@ def estimate_channel(counts: Counts, *, smoothing: float = 0.5) -> ChannelEstima
         break_even_correction=break_even(p0, gamma),
         smoothing=smoothing,
     )
+
+
+def check_smoothing(smoothing: float) -> None:
+    """Refuse a pseudo-count that is negative or not finite."""
+    if not 0.0 <= smoothing < math.inf:
+        raise ValueError(f"smoothing must be a finite number of at least 0, but is {smoothing}")
 
 
 def expected_gain(p0: Tensor, c: Tensor, gamma: Tensor) -> Tensor:

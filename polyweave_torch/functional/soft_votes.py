@@ -121,7 +121,9 @@ def _kept(target: Tensor, ignore_index: int | None, mask: Tensor | None) -> Tens
 
 
 def check_probabilities(probs: Tensor, from_logits: bool) -> None:
-    """Refuse negative probabilities. Reads the values, so it waits for the device."""
+    """Refuse NaN and negative probabilities. Reads the values, so it waits for the device."""
+    if bool(probs.isnan().any()):
+        raise ValueError("probs must not be NaN: a member that diverged has no vote; leave its samples out by mask=")
     if not from_logits and bool((probs < 0).any()):
         raise ValueError(
             f"probs must not be negative, but go down to {float(probs.min())}; pass from_logits=True for logits"

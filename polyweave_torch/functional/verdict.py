@@ -1,5 +1,6 @@
 """The release verdict: may a treatment ship, judged against a control on the same samples?"""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -173,6 +174,9 @@ def _solo(arm: Arm, settings: VerdictSettings) -> tuple[Reason, ...]:
 
 def _check_settings(settings: VerdictSettings) -> None:
     check_open_unit(settings.alpha, name="alpha")
+    for name in ("gate", "trivial_difference", "dissent", "top"):
+        if not math.isfinite(getattr(settings, name)):
+            raise ValueError(f"{name} must be a finite number, but is {getattr(settings, name)}")
     if settings.min_pairs < 0 or settings.trivial_difference < 0.0:
         raise ValueError(
             "min_pairs and trivial_difference must not be negative, "

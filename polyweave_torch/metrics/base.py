@@ -1,6 +1,7 @@
 """What every metric of this library owes its users, in one class."""
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
@@ -231,7 +232,9 @@ def slice_names(slices: int | Sequence[str] | None) -> tuple[str, ...] | None:
     """Names of the slices that a constructor was given: ``None``, a number S (named "0" to "S-1") or names."""
     if slices is None:
         return None
-    names = tuple(str(index) for index in range(slices)) if isinstance(slices, int) else tuple(slices)
+    if isinstance(slices, (str, bool)):
+        raise TypeError(f"slices must be a number of slices or a sequence of names, but is {slices!r}")
+    names = tuple(slices) if isinstance(slices, Sequence) else tuple(map(str, range(operator.index(slices))))
     if not names:
         raise ValueError("slices must be at least 1 slice, but is empty; pass None for a metric without slices")
     if len(set(names)) != len(names):

@@ -10,6 +10,7 @@ from polyweave_torch.functional._checks import check_binary, check_range
 from polyweave_torch.functional.channel import (
     ChannelEstimate,
     add_transitions,
+    check_smoothing,
     check_transitions,
     estimate_channel,
     flip_rates,
@@ -113,6 +114,7 @@ class _ChannelScalar(ChannelCounts):
         **kwargs: Any,
     ) -> None:
         super().__init__(slices, validate_args=validate_args, **kwargs)
+        check_smoothing(smoothing)
         self.smoothing = smoothing
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_range, check_same_length, is_integer
+from polyweave_torch.functional._checks import check_range, check_same_length, check_tensor, is_integer
 from polyweave_torch.functional.ensemble import (
     disagreement_matrix_from_counts,
     disagreement_rate_from_counts,
@@ -287,7 +287,7 @@ class SoftEnsembleAccuracy(TableMetric):
             )
         _check_mask(probs, mask)
         if self.validate_args:
-            check_probabilities(probs, self.from_logits)
+            check_probabilities(probs if mask is None else probs[mask], self.from_logits)
             kept = target if mask is None else target.masked_fill(~mask, 0)
             check_range(kept, self.num_classes, name="target", what="num_classes")
         batch = soft_ensemble_counts(probs, target, from_logits=self.from_logits, mask=mask)
@@ -299,6 +299,7 @@ class SoftEnsembleAccuracy(TableMetric):
 
 
 def _check_members(preds: Tensor, num_members: int) -> None:
+    check_tensor(preds, name="preds")
     if preds.dim() != 2 or preds.shape[1] != num_members:
         raise ValueError(
             f"preds must have shape [N, {num_members}], one column a member, but came with shape {list(preds.shape)}; "

@@ -13,6 +13,7 @@ from polyweave_torch.functional._checks import (
     check_outcome_dtype,
     check_range,
     check_same_length,
+    check_tensor,
     is_integer,
 )
 from polyweave_torch.functional.channel import count_transitions
@@ -209,6 +210,8 @@ class OutcomeMemory(TableMetric):
         return self._events("memory_learning")
 
     def _check(self, sample_index: Tensor, correct: Tensor, slice_index: Tensor | None) -> None:
+        check_tensor(sample_index, name="sample_index")
+        check_tensor(correct, name="correct")
         if sample_index.dim() != 1:
             raise ValueError(f"sample_index must have shape [N], but came with shape {list(sample_index.shape)}")
         check_same_length(len(sample_index), correct, name="sample_index", other_name="correct")

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_binary, check_range, rate_dtype
+from polyweave_torch.functional._checks import check_binary, check_range, check_tensor, rate_dtype
 from polyweave_torch.functional.cochran import CochranQResult, cochran_q
 from polyweave_torch.functional.gram import OutcomeGram, gram_update, paired_tables
 from polyweave_torch.functional.intervals import WilsonInterval, wilson_interval
@@ -71,6 +71,7 @@ class PairedOutcomes(TableMetric):
 
     def update(self, correct: Tensor, slice_index: Tensor | None = None, mask: Tensor | None = None) -> None:
         """Count the outcomes of a batch."""
+        check_tensor(correct, name="correct")
         if correct.dim() != 2 or correct.shape[1] != self.num_conditions:
             raise ValueError(
                 f"correct must have shape [N, {self.num_conditions}], one column a condition of the metric, "
@@ -225,8 +226,8 @@ class McNemarPValue(ChannelCounts):
     """p-value of McNemar's test: is a change of correctness on the same samples more than chance?
 
     As input to ``update``: ``before`` and ``after`` as in :class:`ChannelCounts`, whose state it shares in a
-    ``MetricCollection``; or ``correct`` ``[N, 2]`` with both as columns, as in :class:`PairedOutcomes`. ``compute``
-    returns a 0-d tensor on the CPU: 1 where no sample changed, NaN without samples.
+    ``MetricCollection``; or ``correct`` ``[N, 2]`` alone with both as columns, as in :class:`PairedOutcomes`. As output
+    of ``compute``: a 0-d tensor on the CPU, 1 where no sample changed, NaN without samples.
 
     Args:
         method: as in :func:`~polyweave_torch.functional.mcnemar`.
@@ -249,19 +250,21 @@ class McNemarPValue(ChannelCounts):
         mcnemar(0, 0, method=method)  # an unknown method is an error now, not at the first compute
         self.method: Method = method
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         before: Tensor | None = None,
         after: Tensor | None = None,
+        slice_index: Tensor | None = None,
         mask: Tensor | None = None,
         *,
         correct: Tensor | None = None,
     ) -> None:
-        """Count the transitions of a batch."""
-        if correct is None and before is not None and after is None:
+        """Count the transitions of a batch. As in all metrics without slices, ``slice_index`` is not looked at."""
+        if before is not None and after is None and correct is None:
             correct, before = before, None
-        if correct is not None:
-            if before is not None or after is not None or correct.dim() != 2 or correct.shape[1] != 2:
+        if before is None and after is None and correct is not None:
+            check_tensor(correct, name="correct")
+            if correct.dim() != 2 or correct.shape[1] != 2:
                 raise ValueError(
                     "McNemarPValue takes before and after, each [N], or correct [N, 2] alone, "
                     f"but correct came with shape {list(correct.shape)}"

@@ -12,6 +12,7 @@ from torchmetrics.utilities.distributed import gather_all_tensors
 from polyweave_torch.functional._checks import as_counts, check_binary
 from polyweave_torch.functional.channel import (
     ChannelEstimate,
+    check_smoothing,
     check_transitions,
     count_transitions,
     estimate_channel,
@@ -64,6 +65,7 @@ class ProtocolChannels(TableMetric):
         super().__init__(validate_args=validate_args, **kwargs)
         _check_label(default_slice, "default_slice")
         self.default_slice = default_slice
+        check_smoothing(smoothing)
         self.smoothing = smoothing
         # Not declared as a state: its shape grows, and a MetricCollection must not share it without the labels.
         self._table = torch.zeros(0, 2, 2, dtype=torch.int64)
@@ -103,8 +105,11 @@ class ProtocolChannels(TableMetric):
             protocol_id: the step.
             slice: its slice; None for ``default_slice``.
         """
+        for outcome in (before_correct, after_correct):
+            if not isinstance(outcome, (bool, int, Tensor)):
+                raise TypeError(f"an outcome must be True or False, but is {outcome!r} ({type(outcome).__name__})")
         before, after = (
-            torch.tensor([outcome], device=self._table.device) for outcome in (before_correct, after_correct)
+            torch.tensor([int(outcome)], device=self._table.device) for outcome in (before_correct, after_correct)
         )
         name = self.default_slice if slice is None else slice
         self.update(before, after, protocol_id, [name])

@@ -4,6 +4,8 @@ import warnings
 from typing import Any
 
 import lightning.pytorch as L
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,8 @@ from torch.utils.data import DataLoader
 from torchmetrics import MeanMetric, MetricCollection
 from torchmetrics.classification import BinaryAccuracy, MulticlassAccuracy, MulticlassF1Score, MultilabelAccuracy
 
-from polyweave_torch.callbacks import ChannelMonitor, observe
+from polyweave_torch import ChannelCounts, OutcomeMemory
+from polyweave_torch.callbacks import ChannelMonitor, EnsembleMonitor, observe
 from tests.callbacks.modules import CLASSES, Keyed, images, make_trainer, table
 
 N = 43  # an uneven last batch, and with batches of 6 one of a single sample
@@ -295,3 +298,100 @@ def test_the_source_can_be_named() -> None:
         run(OneMetric(), outcomes="outputs")
     with warnings.catch_warnings(), pytest.raises(ValueError, match="none of the module's metrics"):
         run(LossOnly(), outcomes="metric")
+
+
+def test_slices_may_be_an_array_a_series_or_a_tensor() -> None:
+    labels = np.arange(N) % 3
+    counts = []
+    for slices in (labels, torch.as_tensor(labels), pd.Series(labels, index=range(N, 0, -1)), [str(v) for v in labels]):
+        monitor = run(LossOnly(), slices=slices)
+        counts.append([monitor.counts("previous", str(k)).tolist() for k in range(3)])
+    assert counts[0] == counts[1] == counts[2] == counts[3]
+
+
+class OwnMetrics(OneMetric):
+    """Other metrics beside the one with predictions: means, and this library's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory, self.table = OutcomeMemory(N), ChannelCounts()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        _, y = batch
+        self.memory.update(torch.arange(len(y)), torch.ones(len(y)))
+        self.table.update(torch.ones(len(y)), torch.ones(len(y)))
+        self.loss.update(torch.ones(()), torch.tensor(len(y)))
+        super().validation_step(batch, batch_idx)
+
+
+def test_metrics_without_predictions_are_not_read() -> None:
+    module = OwnMetrics()
+    assert run(module).counts().tolist() == table(*module.truth[-2:])
+    del module.accuracy
+
+    class OnlyOwn(OwnMetrics):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            self.memory.update(torch.arange(len(batch[1])), torch.ones(len(batch[1])))
+
+    with pytest.raises(ValueError, match="no outcomes found"):
+        run(OnlyOwn())
+
+
+def test_a_metric_of_the_top_classes_is_refused() -> None:
+    class TopTwo(OneMetric):
+        def __init__(self) -> None:
+            super().__init__()
+            self.accuracy = MulticlassAccuracy(CLASSES, top_k=2)
+
+    with pytest.raises(ValueError, match="counts the top 2 classes as right"):
+        run(TopTwo())
+
+
+@pytest.mark.parametrize(
+    ("give", "message"),
+    [
+        (lambda logits, y: [logits, None], "must be a tensor with one row a sample"),
+        (lambda logits, y: None, "must be a tensor with one row a sample"),
+        (lambda logits, y: (None, y), "preds must be a tensor"),
+    ],
+)
+def test_a_function_that_gives_no_outcomes_is_told_what_to_give(give: Any, message: str) -> None:
+    def outcomes(module: Any, batch: Any, outputs: Any) -> Any:
+        return give(module.net(batch[0]), batch[1])
+
+    with pytest.raises(TypeError, match=message):
+        run(LossOnly(), outcomes=outcomes)
+
+
+def test_lists_and_arrays_are_outcomes_too() -> None:
+    class Lists(Base):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            x, y = batch
+            classes = self.net(x).argmax(1)
+            self.keep(classes == y)
+            observe(classes.numpy(), y.tolist()) if batch_idx % 2 else observe(correct=(classes == y).tolist())
+
+    module = Lists()
+    assert run(module).counts().tolist() == table(*module.truth[-2:])
+
+
+def test_a_model_that_diverged_is_wrong_not_class_zero() -> None:
+    class Diverged(Base):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            x, y = batch
+            observe(self.net(x) * torch.nan, y)
+
+    assert run(Diverged()).counts().tolist() == [[N, 0], [0, 0]]
+
+
+def test_votes_and_a_metric_serve_their_own_monitors() -> None:
+    class Both(OneMetric):
+        def validation_step(self, batch: Any, batch_idx: int) -> None:
+            super().validation_step(batch, batch_idx)
+            observe(votes=torch.zeros(len(batch[1]), 2).long(), target=batch[1])
+
+    module, ensemble, channel = Both(), EnsembleMonitor(2, CLASSES), ChannelMonitor()
+    trainer = make_trainer(L, [ensemble, channel], max_epochs=2)
+    trainer.fit(module, DataLoader(images(60), batch_size=16), DataLoader(images(N, seed=1), batch_size=6))
+    assert channel.counts().tolist() == table(*module.truth)
+    assert ensemble.history[-1]["disagreement"] == 0.0

@@ -167,6 +167,18 @@ def test_every_nth_validation_is_watched() -> None:
     assert monitor.counts().tolist() == table(module.truth[2], module.truth[4])
 
 
+def test_a_validation_outside_of_fit_is_always_watched_and_counts_for_nothing() -> None:
+    monitor = ChannelMonitor(every_n_validations=2)
+    train, validation = loaders()
+    module = make_module(LIGHTNING)
+    make_trainer(LIGHTNING, [monitor], max_epochs=1).fit(module, train, validation)
+    for _ in range(2):
+        make_trainer(LIGHTNING, [monitor]).validate(module, validation, verbose=False)
+    assert len(monitor.history) == 3
+    make_trainer(LIGHTNING, [monitor], max_epochs=2).fit(module, train, validation)
+    assert [entry["epoch"] for entry in monitor.history[3:]] == [1], "the second and the fourth validation are skipped"
+
+
 def test_a_resumed_fit_goes_on_where_it_stood(tmp_path: Path) -> None:
     def monitors() -> list[Any]:
         return [ChannelMonitor(slices="target", references=("previous", "best")), SignificanceMonitor(window=3)]
@@ -264,6 +276,8 @@ def bad_runs() -> list[Any]:
         ('"id" reads a batch that is a mapping', {"monitor": {"ids": "id"}}),
         ("slices has 10 labels", {"monitor": {"slices": ["x"] * 10}}),
         ("'all' is reserved", {"monitor": {"slices": ["all", "b"] * 30}}),
+        ("'cochran_q' is reserved", {"monitor": {"slices": ["cochran_q", "b"] * 30}}),
+        ("'' is reserved", {"monitor": {"slices": ["", "b"] * 30}}),
         ("would share the tag", {"monitor": {"slices": ["a|b", "a+b"] * 30}}),
         ("more than 50", {"monitor": {"slices": [str(i) for i in range(60)]}}),
     ]

@@ -165,3 +165,11 @@ def test_branch_energy_is_the_blocks_own_figure() -> None:
     make_trainer(pl, [monitor, Peek()], max_epochs=1).fit(sigma_pi_module(pl), *loaders())
     entry = next(entry for entry in monitor.history if "net.0/pi_share" in entry)
     assert {key: entry[f"net.0/{key}"] for key in seen} == pytest.approx(seen, rel=1e-6)
+
+
+def test_accumulated_batches_are_not_logged() -> None:
+    pl = PACKAGES["lightning.pytorch"]
+    monitor = PiScaleMonitor(every_n_steps=1)
+    trainer = make_trainer(pl, [monitor], accumulate_grad_batches=2, max_epochs=1)
+    trainer.fit(sigma_pi_module(pl), *loaders())
+    assert [entry["step"] for entry in monitor.history] == [0, 1]

@@ -542,3 +542,10 @@ def test_the_report_names_its_estimator_and_settings() -> None:
     assert report.estimator.id
     assert report.estimator.version == 1
     assert (report.settings.gate, report.settings.seed, report.settings.layer_names) == (3.0, 3, LAYERS)
+
+
+@pytest.mark.parametrize("option", ["gate", "trivial_difference", "dissent", "top"])
+def test_an_undefined_option_never_ships(option: str) -> None:
+    arms: Any = ([[4.0, 4.0]] * 30, [[4.0, 5.0]] * 30)
+    with pytest.raises(ValueError, match=f"{option} must be a finite number"):
+        verdict(*arms, layer_names=["a", "b"], **{option: float("nan")})

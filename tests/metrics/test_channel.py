@@ -1,5 +1,6 @@
 """Channel metrics: their own behaviour; what all metrics share is in tests/contract."""
 
+import numpy as np
 import pytest
 import torch
 from torchmetrics import MetricCollection
@@ -100,3 +101,14 @@ def test_bad_input_changes_nothing(arguments: dict[str, torch.Tensor], message: 
 def test_slices_are_checked_in_the_constructor(slices: list[str] | int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ChannelCounts(slices=slices)
+
+
+def test_settings_that_can_not_be_are_refused_before_anything_is_counted() -> None:
+    for slices in ("abc", True):
+        with pytest.raises(TypeError, match="a number of slices or a sequence of names"):
+            ChannelCounts(slices=slices)
+    assert ChannelCounts(slices=np.int64(3)).slice_names == ("0", "1", "2")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="smoothing"):
+        CorrectionRate(smoothing=-1)
+    with pytest.raises(TypeError, match=r"before must be a tensor, but is a list; wrap it"):
+        ChannelCounts().update([1, 0], [0, 1])  # type: ignore[arg-type]

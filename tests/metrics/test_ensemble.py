@@ -155,3 +155,13 @@ def test_settings_are_checked() -> None:
         soft.update(torch.rand(3, M, C + 1), torch.zeros(3).long())
     with pytest.raises(ValueError, match="from_logits=True"):
         soft.update(-torch.rand(3, M, C), torch.zeros(3).long())
+
+
+def test_a_member_that_diverged_has_no_soft_vote() -> None:
+    soft = SoftEnsembleAccuracy(M, C)
+    probs = torch.rand(3, M, C)
+    probs[1, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="must not be NaN"):
+        soft.update(probs, torch.zeros(3).long())
+    soft.update(probs, torch.zeros(3).long(), mask=torch.tensor([True, False, True]))
+    assert not soft.compute().isnan()

@@ -104,6 +104,17 @@ def test_the_p_values_share_the_tables_of_their_collection() -> None:
     assert float(paired.compute()["CochranQPValue"]) == float(cochran_q(correct).p_value)
 
 
+def test_one_collection_holds_pairs_and_channels() -> None:
+    correct = outcomes(60, 3)
+    before, after = correct[:, 0], correct[:, 1]
+    collection = MetricCollection([PairedOutcomes(3), CochranQPValue(3), McNemarPValue(), ChannelCounts()])
+    collection.update(before=before, after=after, correct=correct)
+    collection.update(before=before, after=after, correct=correct)
+    alone = McNemarPValue()
+    alone.update(torch.cat([before, before]), torch.cat([after, after]), None, torch.ones(120, dtype=torch.bool))
+    assert float(collection.compute()["McNemarPValue"]) == float(alone.compute())
+
+
 def test_mcnemar_takes_both_outcomes_as_columns_too() -> None:
     correct = outcomes(60, 2)
     by_columns, by_name, by_pair = McNemarPValue(), McNemarPValue(), McNemarPValue(method="midp")
