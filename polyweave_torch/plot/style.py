@@ -7,5 +7,8 @@ FONT = 13
 
 
 def shorten(name: str, length: int = 20) -> str:
-    """A name that fits beside a point or a row."""
-    return name if len(name) <= length else f"{name[: length - 1]}…"
+    """A name that fits beside a point or a row; of a long one both ends, since names often differ at their end."""
+    if len(name) <= length:
+        return name
+    head = length // 2
+    return f"{name[:head]}…{name[head + 1 - length :]}"

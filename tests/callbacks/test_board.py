@@ -17,7 +17,7 @@ import lightning.pytorch as L
 import pytest
 from lightning.pytorch.loggers import MLFlowLogger, TensorBoardLogger, WandbLogger
 
-from polyweave_torch.callbacks import ChannelMonitor, PiScaleMonitor, SignificanceMonitor
+from polyweave_torch.callbacks import ChannelMonitor, PiScaleMonitor, SignificanceMonitor, _board
 from tests.callbacks.browser import CHROMIUM, visit
 from tests.callbacks.modules import loaders, make_trainer
 from tests.callbacks.test_pi_scale import sigma_pi_module
@@ -141,3 +141,17 @@ def test_wandb_gets_tables_and_figures(tmp_path: Path, monkeypatch: pytest.Monke
     content = json.loads(tables[-1].read_text())
     assert content["columns"][0] == "slice"
     assert {row[0] for row in content["data"]} == {"all", "north|east", "south"}
+
+
+def test_without_matplotlib_the_monitors_work_and_say_once_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(_board, "_missing_said", set())
+    monitor = ChannelMonitor()
+    logger = TensorBoardLogger(tmp_path)
+    trainer = make_trainer(L, [monitor], logger=logger, max_epochs=3, log_every_n_steps=1)
+    with pytest.warns(UserWarning, match=r"matplotlib is not installed: pip install 'polyweave-torch\[plot\]'") as said:
+        trainer.fit(sigma_pi_module(L), *loaders())
+    assert len([w for w in said if "matplotlib" in str(w.message)]) == 1
+    assert len(monitor.history) == 3

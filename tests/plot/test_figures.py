@@ -11,6 +11,7 @@ from matplotlib.collections import PathCollection
 from polyweave_torch import AccuracyDelta, ChannelCounts, McNemarPValue
 from polyweave_torch.functional import estimate_channel, mcnemar_pairs, outcome_gram, paired_difference_interval
 from polyweave_torch.plot import forest, gate_growth, phase_plane, significance_matrix
+from polyweave_torch.plot.style import shorten
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +120,13 @@ def test_gates_that_grow_and_shrink_are_drawn() -> None:
     ]
     figure.canvas.draw()
     gate_growth([])[0].canvas.draw()
+
+
+@pytest.mark.parametrize(("name", "shown"), [("short", "short"), ("checkpoint number 17", "checkpoint number 17")])
+def test_names_that_fit_stay(name: str, shown: str) -> None:
+    assert shorten(name) == shown
+
+
+def test_long_names_keep_both_ends() -> None:
+    assert shorten("checkpoint number 17", 12) == "checkp…er 17"
+    assert len(shorten("x" * 50)) == 20
