@@ -93,7 +93,7 @@ def test_several_treatments_stand_one_below_the_other() -> None:
     assert names == [
         f"new: {report.pairs[0].label}",
         *LAYERS,
-        f"a name of more than…: {report.pairs[1].label}",
+        f"a name of …an twenty: {report.pairs[1].label}",
         *LAYERS,
     ]
     assert axes.get_title() == f"{report.label}: {report.action}"
