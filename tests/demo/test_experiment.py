@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from polyweave_torch.demo.experiment import LOG_EVERY
 from polyweave_torch.demo.model import ARMS
 
 MEMBERS, EPOCHS = 2, 4
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +202,26 @@ def test_same_seed_same_report(run: Path, tmp_path: Path) -> None:
     for name in ("report.json", "report.md"):
         assert (tmp_path / name).read_text() == (run / name).read_text()
     assert not (tmp_path / "logs" / "stale").exists()
+
+
+def test_two_processes_give_the_same_report(run: Path, predictions: dict[str, Any], tmp_path: Path) -> None:
+    settings = ["--members", str(MEMBERS), "--epochs", str(EPOCHS), "--processes", "2"]
+    command = [sys.executable, "-m", "polyweave_torch.cli", "demo", "--out", str(tmp_path), *settings]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "report.json").read_text() == (run / "report.json").read_text()
+    with np.load(tmp_path / "predictions.npz", allow_pickle=False) as shared:
+        for name, alone in predictions.items():
+            # Gates are sums of another order; what was predicted is the same.
+            assert np.allclose(shared[name], alone, rtol=1e-9) if "gates" in name else (shared[name] == alone).all(), (
+                name
+            )
+    for arm in ARMS:
+        for member in range(MEMBERS):
+            found, alone_logged = logged(tmp_path, arm, member), logged(run, arm, member)
+            assert found.keys() == alone_logged.keys()
+            for tag, values in alone_logged.items():
+                assert found[tag] == pytest.approx(values, rel=1e-6, nan_ok=True), tag
 
 
 def test_csv_and_board_are_written(run: Path) -> None:
