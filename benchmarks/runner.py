@@ -22,14 +22,14 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import torch
 
-from benchmarks import ablation, channel, claims, memory, monitors, paired, votes
+from benchmarks import ablation, channel, claims, compare, memory, monitors, paired, votes
 from benchmarks.workload import Contestant, Goal, Workload
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 OURS, FLOOR = "ours", "floor"
-DOMAINS = (channel, memory, paired, votes, monitors, claims, ablation)
+DOMAINS = (channel, memory, paired, votes, monitors, claims, ablation, compare)
 WORKLOADS: dict[str, Workload[Any]] = {workload.name: workload for domain in DOMAINS for workload in domain.WORKLOADS}
 
 # A measurement lasts about this long at least, by repeating the call.

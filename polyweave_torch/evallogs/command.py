@@ -5,7 +5,9 @@ import json
 import sys
 from pathlib import Path
 
-from polyweave_torch.evallogs.comparison import SHOWN_FLIPS, Comparison, compare_runs
+from polyweave_torch.evallogs.comparison import PAGE_FLIPS, SHOWN_FLIPS, Comparison, compare_runs
+from polyweave_torch.evallogs.figures import write_figures
+from polyweave_torch.evallogs.progress import reading_bar
 from polyweave_torch.evallogs.reading import read_run
 from polyweave_torch.evallogs.run import Run
 from polyweave_torch.evallogs.verdicts import GATES
@@ -24,13 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", action="store_true", help="print one JSON object")
     output.add_argument("--markdown", action="store_true", help="print markdown")
     files = parser.add_argument_group("files")
-    files.add_argument("--html", type=Path, metavar="FILE", help="write the report as one page")
+    files.add_argument("--html", type=Path, metavar="FILE", help="write the report as one page, with figures")
+    files.add_argument("--figures", type=Path, metavar="DIR", help="write the figures as PNG files (needs matplotlib)")
     files.add_argument(
         "--flips",
         type=_count,
-        default=SHOWN_FLIPS,
         metavar="N",
-        help="list so many flipped items in each direction (default: %(default)s)",
+        help=f"list so many flipped items in each direction (default: {SHOWN_FLIPS}, in a page {PAGE_FLIPS})",
     )
     files.add_argument("--flips-out", type=Path, metavar="FILE", help="write all flipped items, one JSON object a line")
     reading = parser.add_argument_group("reading", "needed where a log leaves a choice; the error lists what there is")
@@ -67,7 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="McNemar's test that decides; auto: exact below 25 discordant items, else Edwards (default: %(default)s)",
     )
-    tests.add_argument("--fail-on", choices=tuple(GATES), help="exit with 1 at this verdict or a worse one")
+    gate = "exit with 1 at this verdict or a worse one"
+    tests.add_argument("--fail-on", type=str.lower, choices=tuple(GATES), help=gate)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,7 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
         method=arguments.method,
     )
     if arguments.html:
-        arguments.html.write_text(comparison.to_html(flips=arguments.flips), encoding="utf-8")
+        flips = PAGE_FLIPS if arguments.flips is None else arguments.flips
+        arguments.html.write_text(comparison.to_html(flips=flips), encoding="utf-8")
+    if arguments.figures:
+        write_figures(comparison.numbers, arguments.figures)
     if arguments.flips_out:
         _write_flips(comparison, arguments.flips_out)
     _print(_output(comparison, arguments))
@@ -114,8 +120,12 @@ def _read(arguments: argparse.Namespace) -> list[Run]:
         )
     if arms and len(arms) != len(paths):
         raise ValueError(f"--arm names {len(arms)} arms for {len(paths)} runs; name one for each")
-    return [
-        read_run(
+    return [_read_one(path, arm, arguments) for path, arm in zip(paths, arms or [None] * len(paths), strict=True)]
+
+
+def _read_one(path: str, arm: str | None, arguments: argparse.Namespace) -> Run:
+    with reading_bar(Path(path)):
+        return read_run(
             path,
             format=arguments.format,
             filter=arguments.filter,
@@ -129,8 +139,6 @@ def _read(arguments: argparse.Namespace) -> list[Run]:
             arm=arm,
             threshold=arguments.threshold,
         )
-        for path, arm in zip(paths, arms or [None] * len(paths), strict=True)
-    ]
 
 
 def _universe(given: str | None) -> int | str | None:
@@ -138,11 +146,12 @@ def _universe(given: str | None) -> int | str | None:
 
 
 def _output(comparison: Comparison, arguments: argparse.Namespace) -> str:
+    flips = SHOWN_FLIPS if arguments.flips is None else arguments.flips
     if arguments.json:
-        return json.dumps(comparison.to_dict(flips=arguments.flips), allow_nan=False, indent=2)
+        return json.dumps(comparison.to_dict(flips=flips), allow_nan=False, indent=2)
     if arguments.markdown:
-        return comparison.to_markdown(flips=arguments.flips)
-    return comparison.to_text(flips=arguments.flips)
+        return comparison.to_markdown(flips=flips)
+    return comparison.to_text(flips=flips)
 
 
 def _print(text: str) -> None:

@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyweave_torch.evallogs.layout import to_html, to_markdown, to_text
+from polyweave_torch.evallogs.figures import can_draw, draw_figures
+from polyweave_torch.evallogs.layout import Section, to_markdown, to_text
 from polyweave_torch.evallogs.outcomes import Settings, compare_correct
+from polyweave_torch.evallogs.page import Picture, to_html
 from polyweave_torch.evallogs.report import report_sections
 from polyweave_torch.evallogs.run import Aligned, Run, Universe, align
 from polyweave_torch.evallogs.scores import compare_scores
@@ -25,6 +27,8 @@ Values = Tensor | NDArray[Any] | Sequence[Any]
 
 SHOWN_FLIPS = 5
 """Flipped items that a report lists in each direction."""
+PAGE_FLIPS = 200
+"""Flipped items that a page lists in each direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +95,16 @@ class Comparison:
         """The report as markdown."""
         return to_markdown(report_sections(self.to_dict(flips=flips)))
 
-    def to_html(self, *, flips: int = SHOWN_FLIPS) -> str:
-        """The report as one page that loads nothing and runs nothing; everything from files is escaped."""
-        return to_html(report_sections(self.to_dict(flips=flips)))
+    def to_html(self, *, flips: int = PAGE_FLIPS) -> str:
+        """The report as one page with figures and sortable tables.
+
+        It loads nothing and runs nothing that came from a file. Figures need matplotlib; without it the page says so.
+        """
+        sections = report_sections(self.to_dict(flips=flips))
+        if not can_draw():
+            said = "There are no figures, since matplotlib is not installed: pip install 'polyweave-torch[plot]'."
+            return to_html([*sections, Section("Figures", [said])])
+        return to_html(sections, [Picture(figure.title, figure.to_svg()) for figure in draw_figures(self.numbers)])
 
     def __str__(self) -> str:
         return self.to_text()
@@ -137,6 +148,9 @@ def compare_outcomes(
     items = int(channel_counts(first, last).sum())
     correct = torch.stack((first.to(torch.bool), last.to(torch.bool)), 1).numpy()
     names = [str(item) for item in range(items)] if ids is None else _labels(ids, items, "ids")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"ids must name each item once, but {twice!r} comes more than once; an item is one pair")
     runs = [
         Run(
             name=name,

@@ -1,6 +1,5 @@
-"""Sections of prose and tables, laid out as text, markdown or one HTML page. Whatever came from a file is escaped."""
+"""Sections of prose and tables, laid out as text or markdown. Whatever came from a file is escaped."""
 
-import html
 import re
 import textwrap
 from collections.abc import Sequence
@@ -37,13 +36,6 @@ def to_text(sections: Sequence[Section]) -> str:
 def to_markdown(sections: Sequence[Section]) -> str:
     """The sections as markdown."""
     return "\n\n".join(_markdown_section(section) for section in sections) + "\n"
-
-
-def to_html(sections: Sequence[Section]) -> str:
-    """The sections as one page that loads and runs nothing."""
-    title = html.escape(printable(sections[0].title)) if sections else ""
-    body = "\n".join(_html_section(section) for section in sections)
-    return _PAGE.format(title=title, body=body)
 
 
 def printable(text: str) -> str:
@@ -113,56 +105,3 @@ def _markdown(text: str) -> str:
     """The text with all that markdown would read as a cell border, markup or a link made literal."""
     escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
     return re.sub(r"([\\`*]|\](?=[(\[:]))", r"\\\1", escaped)
-
-
-def _html_section(section: Section) -> str:
-    blocks = "\n".join(_html_block(block) for block in section.blocks)
-    return f"<section>\n<h2>{_html(section.title)}</h2>\n{blocks}\n</section>"
-
-
-def _html_block(block: str | list[str] | Table) -> str:
-    if isinstance(block, str):
-        return f"<p>{_html(block)}</p>"
-    if isinstance(block, list):
-        return "<ul>\n" + "\n".join(f"<li>{_html(point)}</li>" for point in block) + "\n</ul>"
-    head = _html_row(block.head, block.align, "th")
-    rows = "\n".join(_html_row(row, block.align, "td") for row in block.rows)
-    return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-
-
-def _html_row(cells: Sequence[str], align: str, tag: str) -> str:
-    return (
-        "<tr>" + "".join(f'<{tag} class="{s}">{_html(c)}</{tag}>' for c, s in zip(cells, align, strict=True)) + "</tr>"
-    )
-
-
-def _html(text: str) -> str:
-    return html.escape(printable(text), quote=True)
-
-
-# The policy holds even if something unescaped were to slip in: no script, no request.
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
-h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
-section:first-of-type h2 {{ font-size: 1.6rem; }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
-table + table {{ margin-top: 1rem; }}
-th, td {{ padding: .25rem .7rem; border-bottom: 1px solid #8886; vertical-align: top; }}
-.l {{ text-align: left; max-width: 24rem; overflow-wrap: break-word; }}
-.r {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -192,7 +193,7 @@ def slice_index(labels: Sequence[str]) -> tuple[list[str], Tensor]:
     """The names of the slices, ascending, and the number of each item's slice among them."""
     names = sorted(set(labels))
     position = {name: number for number, name in enumerate(names)}
-    return names, torch.tensor([position[label] for label in labels])
+    return names, torch.from_numpy(np.fromiter(map(position.__getitem__, labels), np.int64, len(labels)))
 
 
 def _several(aligned: Aligned, correct: Tensor, settings: Settings) -> dict[str, Any]:
@@ -229,11 +230,17 @@ def _answers(aligned: Aligned, before: Tensor, after: Tensor) -> dict[str, Any] 
     if aligned.answers is None:
         return None
     first, last = aligned.answers[0], aligned.answers[-1]
-    known = [item for item, pair in enumerate(zip(first, last, strict=True)) if None not in pair]
+    known = [
+        item for item, (one, other) in enumerate(zip(first, last, strict=True)) if not (one is None or other is None)
+    ]
     if not known:
         return None
     codes: dict[str | None, int] = {}
-    given = torch.tensor([[codes.setdefault(arm[item], len(codes) + 1) for item in known] for arm in (first, last)])
+    for arm in (first, last):
+        for answer in dict.fromkeys(arm):
+            codes.setdefault(answer, len(codes) + 1)
+    coded_arms = [np.fromiter(map(codes.__getitem__, arm), np.int64, len(arm))[known] for arm in (first, last)]
+    given = torch.from_numpy(np.stack(coded_arms))
     right = torch.stack((before, after))[:, known]
     coded = given.masked_fill(right, 0)
     churn = answer_churn(coded[0], coded[1], torch.zeros_like(coded[0]))

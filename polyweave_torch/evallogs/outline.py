@@ -1,13 +1,14 @@
 """What a file looks like, from its first bytes: enough to tell its format by content, never by name."""
 
 import csv
+import importlib
 import json
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from polyweave_torch.evallogs.source import HEAD, decode, head, parse
+from polyweave_torch.evallogs.source import HEAD, head, parse
 
 Kind = Literal["zip", "parquet", "lines", "array", "object", "table", "empty"]
 """``lines`` are JSON objects, one a line (also a lone one); ``object`` is one that takes several lines."""
@@ -30,10 +31,10 @@ def outline(path: Path) -> Outline:
     if start[:4] == b"PK\x03\x04":
         return Outline("zip", names=_members(path))
     if start[:4] == b"PAR1":
-        return Outline("parquet")
+        return Outline("parquet", names=_parquet_columns(path))
     truncated = len(start) == HEAD
     # The last character of a part may be cut in two.
-    text = start.decode(errors="ignore") if truncated else decode(start, str(path))
+    text = start.decode(errors="ignore") if truncated else _decoded(start, path)
     text = text.lstrip("\ufeff \t\r\n")
     if not text:
         return Outline("empty")
@@ -51,6 +52,14 @@ def outline(path: Path) -> Outline:
     return Outline("array", record=value[0] if value and isinstance(value[0], dict) else {})
 
 
+def _decoded(start: bytes, path: Path) -> str:
+    try:
+        return start.decode()
+    except UnicodeDecodeError as error:
+        line = start.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}:{line}: not UTF-8 text at byte {error.start} ({error.reason})") from error
+
+
 def delimiter(line: str) -> str:
     """What divides the columns of a table."""
     return max(",\t;", key=line.count)
@@ -65,6 +74,19 @@ def _columns(line: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter(line)), [])
     except csv.Error:
         return []
+
+
+def _parquet_columns(path: Path) -> list[str]:
+    """The top columns, none where pyarrow is not installed: to read the file says then what is missing."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+        pyarrow = importlib.import_module("pyarrow")
+    except ModuleNotFoundError:
+        return []
+    try:
+        return list(parquet.read_schema(path).names)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: not a whole Parquet file: {error}") from error
 
 
 def _members(path: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Read a finished evaluation run from a file or folder, whatever wrote it."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,12 +10,18 @@ from typing import Literal, NamedTuple
 from polyweave_torch.evallogs.options import Options
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.readers import (
+    deepeval,
+    evalplus,
     evalscope,
     generic,
     helm,
     human_eval,
     inspect_ai,
+    lighteval,
     lm_eval,
+    nemo_evaluator,
+    olmes,
+    openai_evals,
     predictions,
     promptfoo,
     reflexion,
@@ -30,7 +37,10 @@ class _Reader(NamedTuple):
     read: Callable[[list[Path], Options], Run]
 
 
-_MODULES = (lm_eval, inspect_ai, swebench, promptfoo, helm, evalscope, human_eval, reflexion, predictions)
+_MODULES = (
+    *(lm_eval, inspect_ai, swebench, promptfoo, helm, evalscope, human_eval, reflexion, predictions),
+    *(deepeval, evalplus, lighteval, nemo_evaluator, olmes, openai_evals),
+)
 _READERS = [_Reader(module.NAME, module.OPTIONS, module.sniff, module.read) for module in _MODULES]
 _TABLE = _Reader("table", generic.OPTIONS, generic.sniff, generic.read)
 _BY_NAME = {reader.name: reader for reader in _READERS} | dict.fromkeys(generic.FORMATS, _TABLE)
@@ -62,11 +72,13 @@ def read_run(
     Args:
         path: a file, or a folder that holds one run (or several, see ``arm``).
         format: one of ``lm_eval``, ``inspect_ai``, ``swebench``, ``promptfoo``, ``helm``, ``evalscope``,
-            ``human_eval``, ``reflexion``, ``predictions`` (the demo's arrays), and the tables ``jsonl``, ``json``,
+            ``human_eval``, ``reflexion``, ``predictions`` (the demo's arrays), ``deepeval``, ``evalplus``,
+            ``lighteval``, ``nemo_evaluator``, ``olmes``, ``openai_evals``, and the tables ``jsonl``, ``json``,
             ``csv``, ``parquet``; None: told by content.
         filter: lm_eval: the answer filter.
-        metric: lm_eval, evalscope: the metric; helm: the statistic; promptfoo: a named score or ``score`` instead of
-            success; inspect_ai: the part of a score that has several.
+        metric: lm_eval, evalscope, lighteval, olmes: the metric; deepeval: one instead of the success of all;
+            evalplus: ``base`` instead of ``plus``; helm: the statistic; promptfoo: a named score or ``score`` instead
+            of success; inspect_ai: the part of a score that has several.
         scorer: inspect_ai: the scorer.
         provider: promptfoo: the provider, by label.
         epochs: how repeats of an item become one outcome: the ``first``, their ``mean`` (a score), ``majority`` (more
@@ -94,6 +106,8 @@ def read_run(
         ('csv', ['a', 'b'], [1, 0], ['easy', 'hard'])
     """
     place = Path(path)
+    if threshold is not None and math.isnan(threshold):
+        raise ValueError("threshold must be a number, but is NaN")
     options = Options(filter, metric, scorer, provider, epochs, id, correct, slice, arm, threshold)
     reader, paths = _find(place, format, options)
     run = reader.read(paths, options)

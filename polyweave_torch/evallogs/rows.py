@@ -6,7 +6,6 @@ import math
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +25,8 @@ _WORDS = {
 
 def outcome(value: Any, where: str) -> float:
     """A logged outcome as a number: 1 right, 0 wrong, NaN unscored, else a score."""
+    if value is True or value is False:
+        return float(value)
     if value is None:
         return math.nan
     if isinstance(value, str):
@@ -101,7 +102,7 @@ class Rows:
             prompt: a hash of what was asked.
             content: a hash of the item.
         """
-        if not isinstance(epoch, (int, float, str, NoneType)):
+        if epoch is not None and not isinstance(epoch, (int, float, str)):
             raise ValueError(f"{where}: expected the number or name of an epoch, but found {str(epoch)[:40]!r}")
         self._codes.append(self._items.setdefault(self._name(item, where), len(self._items)))
         self._values.append(math.nan if failed else value)
@@ -109,7 +110,7 @@ class Rows:
         self._epochs.append(epoch)
         self._slices.append(None if slice is None else self._text(slice))
         self._answers.append(None if answer is None else self._text(answer))
-        self._prompts.append(self._text(prompt))
+        self._prompts.append(self._text(prompt) if prompt else "")
         self._hashes.append(content)
 
     def _name(self, item: Any, where: str) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Literal
 
 import numpy as np
@@ -109,27 +109,28 @@ def align(
     """
     _check_policies(runs, missing, errors, universe)
     runs = _with_tasks(runs)
-    places = [{name: row for row, name in enumerate(run.ids)} for run in runs]
-    for run, place in zip(runs[1:], places[1:], strict=True):
+    places = [dict(zip(run.ids, range(len(run.ids)), strict=True)) for run in runs[1:]]
+    for run, place in zip(runs[1:], places, strict=True):
         _check_same_items(runs[0], run, place, need_overlap=universe is None)
-    shared = sum(map(places[-1].__contains__, runs[0].ids))
+    candidates = runs[0].ids
+    rows = np.stack([np.arange(len(candidates)), *(_rows_of(candidates, place) for place in places)], 1)
+    shared = int((rows[:, -1] >= 0).sum())
     if universe is not None or missing == "wrong":
         candidates = list(dict.fromkeys(name for run in runs for name in run.ids))
         candidates = candidates if universe is None else universe_ids(universe, candidates)
-    else:
-        candidates = runs[0].ids
-        for place in places[1:]:
-            candidates = [name for name in candidates if name in place]
-    found = [map(place.get, candidates, repeat(-1)) for place in places]
-    rows = np.stack([np.fromiter(column, np.int64, len(candidates)) for column in found], 1)
+        first = dict(zip(runs[0].ids, range(len(runs[0].ids)), strict=True))
+        rows = np.stack([_rows_of(candidates, place) for place in (first, *places)], 1)
+    elif bool((rows < 0).any()):
+        common = np.asarray((rows >= 0).all(1))
+        candidates, rows = list(compress(candidates, common.tolist())), rows[common]
     outcomes, failed, as_scores = _outcomes(runs, rows)
     if errors == "wrong":
         outcomes[failed] = 0.0
     unscored = np.isnan(outcomes)
-    kept = ~unscored.any(1)
+    kept = np.asarray(~unscored.any(1))
     failed_items = failed.any(1)
     rows, outcomes = rows[kept], outcomes[kept]
-    ids = [candidates[item] for item in np.flatnonzero(kept).tolist()]
+    ids = list(compress(candidates, kept.tolist()))
     slices, slice_warnings = _slices(runs, rows, ids)
     differ = _prompts_differ(runs, rows)
     return Aligned(
@@ -149,6 +150,11 @@ def align(
         warnings=[*_run_warnings(runs), *_difference_warnings(runs, differ, len(ids)), *slice_warnings],
         prompts_differ=differ,
     )
+
+
+def _rows_of(names: list[str], place: dict[str, int]) -> NDArray[np.int64]:
+    """The row of each item in a run, -1 where it lacks the item."""
+    return np.fromiter(map(place.get, names, repeat(-1)), np.int64, len(names))
 
 
 def _check_policies(runs: Sequence[Run], missing: str, errors: str, universe: Universe | None) -> None:
@@ -200,6 +206,12 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
         raise ValueError(
             f"{first.path} and {other.path} have no item in common: ids {_examples(first.ids)} against "
             f"{_examples(other.ids)}.{kinds} Choose another id with id= (--id), or compare runs over the same items"
+        )
+    versions = [run.details.get("data set hash", "") for run in (first, other)]
+    if "" not in versions and versions[0] != versions[1]:
+        raise ValueError(
+            f"{first.path} and {other.path} were scored on two versions of the data set, {versions[0]} and "
+            f"{versions[1]}; score both on one"
         )
     if first.hashes is None or other.hashes is None:
         return

@@ -4,6 +4,7 @@ Nothing here is evaluated or unpickled, and nothing is written to a path that a 
 """
 
 import codecs
+import contextlib
 import importlib
 import io
 import json
@@ -11,7 +12,9 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from json.scanner import make_scanner
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -31,9 +34,42 @@ def head(path: Path) -> bytes:
         return file.read(HEAD)
 
 
+@contextlib.contextmanager
+def watch_reading(watcher: Callable[[int], object]) -> Iterator[None]:
+    """Tell a watcher how many bytes are read, as they are read, by whatever runs inside."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+_watcher: ContextVar[Callable[[int], object] | None] = ContextVar("watcher", default=None)
+
+
+class _Watched(io.FileIO):
+    """A file that tells a watcher of each block that it gives."""
+
+    def __init__(self, path: Path, watcher: Callable[[int], object]) -> None:
+        super().__init__(path)
+        self._watcher = watcher
+
+    def readinto(self, buffer: Any, /) -> int:
+        number = super().readinto(buffer) or 0
+        self._watcher(number)
+        return number
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """A log to read from its start to its end."""
+    watcher = _watcher.get()
+    # Blocks of a quarter MiB: the watcher is asked a few times a second, not at each line.
+    return path.open("rb") if watcher is None else io.BufferedReader(_Watched(path, watcher), 2**18)
+
+
 def raw_lines(path: Path) -> Iterator[str]:
     """Every line of UTF-8 text with its end."""
-    with path.open("rb") as file:
+    with open_log(path) as file:
         number = 0
         while line := file.readline(MAX_PIECE + 1):
             number += 1
@@ -59,7 +95,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def read_array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of one JSON array, each with its place."""
-    with path.open("rb") as file:
+    with open_log(path) as file:
         for _, where, row in JsonStream(file, str(path)).pieces({()}):
             if not isinstance(row, dict):
                 raise ValueError(f"{where}: expected a JSON object an element, but found {_kind(row)}")
@@ -75,6 +111,21 @@ def read_document(path: Path) -> Any:
     return parse(decode(content, str(path)).lstrip("\ufeff"), str(path))
 
 
+def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a Parquet file, each with its place."""
+    parquet = optional_module("pyarrow.parquet", extra="parquet", why=f"{path} is a Parquet file")
+    pyarrow = optional_module("pyarrow", extra="parquet", why=f"{path} is a Parquet file")
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=4096):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}:row {number}", row
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: not a whole Parquet file: {error}") from error
+
+
 def decode(content: bytes, where: str) -> str:
     """UTF-8 bytes as text."""
     try:
@@ -85,6 +136,13 @@ def decode(content: bytes, where: str) -> str:
 
 def parse(text: str, where: str) -> Any:
     """One JSON value, NaN and Infinity included; a key that stands twice in one object is an error."""
+    try:
+        # The scanner alone is faster; what it refuses or leaves over, the decoder explains.
+        value, end = _scan(text, 0)
+        if end == len(text):
+            return value
+    except (StopIteration, ValueError, RecursionError):
+        pass
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -102,6 +160,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
+_scan: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
 
 
 def _bad(error: Exception, where: str) -> ValueError:

@@ -408,3 +408,8 @@ def test_slices_partition_the_items() -> None:
     found = compare_outcomes(before, after, slices=rng.integers(40, size=50_000)).to_dict()
     for cell in ("n00", "n01", "n10", "n11"):
         assert sum(row["counts"][cell] for row in found["slices"].values()) == found["counts"][cell]
+
+
+def test_an_item_named_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="'b' comes more than once"):
+        compare_outcomes([1, 0, 1], [0, 1, 1], ids=["a", "b", "b"])

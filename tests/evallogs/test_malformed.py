@@ -15,8 +15,8 @@ JUNK: list[Any] = [None, "x", [1], {"a": 1}, 10**400]
 Place = tuple[str | int, ...]
 
 
-def first_rows(pattern: str) -> list[Any]:
-    return [json.loads(line) for line in next(DATA.glob(pattern)).read_text().splitlines()[:2]]
+def first_rows(pattern: str, number: int = 2) -> list[Any]:
+    return [json.loads(line) for line in next(DATA.glob(pattern)).read_text().splitlines()[:number]]
 
 
 def document(pattern: str) -> Any:
@@ -35,6 +35,11 @@ def promptfoo_export() -> Any:
     return export | {"config": {}}
 
 
+def deepeval_run() -> Any:
+    run = document("deepeval_generated/before/*.json")
+    return run | {"testCases": run["testCases"][:2]}
+
+
 LOGS: dict[str, tuple[Any, dict[str, Any]]] = {
     "lm_eval": (first_rows("lm_eval/*/before/samples_*.jsonl"), {"slice": "subject"}),
     "inspect_ai": (inspect_log(), {"slice": "topic"}),
@@ -45,6 +50,11 @@ LOGS: dict[str, tuple[Any, dict[str, Any]]] = {
     "promptfoo-lines": (first_rows("promptfoo_generated/before/*.jsonl"), {"metric": "is_number"}),
     "helm": (document("helm_generated/before/*/per_instance_stats.json")[:2], {"metric": "exact_match"}),
     "evalscope": (first_rows("evalscope_generated/before/reviews/*/*.jsonl"), {}),
+    "deepeval": (deepeval_run(), {"slice": "topic"}),
+    "evalplus": (document("evalplus_generated/before/*.json"), {"epochs": "first"}),
+    "openai_evals": (first_rows("openai_evals_generated/before/*.jsonl", 4), {"slice": "topic"}),
+    "olmes": ([{"doc_id": 0, "native_id": "a", "metrics": {"acc": 1.0}}], {}),
+    "nemo_evaluator": ([{"problem_idx": 0, "repeat": 0, "reward": 1.0}], {}),
     "human_eval": (first_rows("human_eval/run_a.jsonl"), {}),
     "reflexion": (first_rows("reflexion/mbpp_py/before/*.jsonl"), {"slice": "language"}),
     "jsonl": ([{"id": 1, "correct": 1, "slice": "x", "prediction": "a", "epoch": 1, "model": "m"}] * 2, {"arm": "m"}),

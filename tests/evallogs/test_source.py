@@ -87,7 +87,7 @@ def test_a_long_element_is_refused_without_reading_it() -> None:
 
 def test_text_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b'[{"id": 1, "correct": 1},\n{"id": "\xff", "correct": 1}]')
-    with pytest.raises(ValueError, match=r"x.json: not UTF-8 text"):
+    with pytest.raises(ValueError, match=r"x.json:2: not UTF-8 text"):
         read_run(tmp_path / "x.json")
     (tmp_path / "x.jsonl").write_bytes(b'{"id": 1, "correct": 1}\n' * 20_000 + b'{"id": "\xff", "correct": 1}\n')
     with pytest.raises(ValueError, match=r"x.jsonl:20001: not UTF-8 text"):

@@ -13,7 +13,7 @@ from polyweave_torch.evallogs.options import Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline, delimiter, outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import optional_module, raw_lines, read_array, read_json_lines
+from polyweave_torch.evallogs.source import raw_lines, read_array, read_json_lines, read_parquet
 
 OPTIONS = frozenset({"epochs", "id", "correct", "slice", "arm", "threshold"})
 
@@ -65,16 +65,21 @@ class _Table:
             self._learn(row)
         for name, seen in self.arms.items():
             seen.setdefault(label(row.get(name)))
+        item, value = row.get(self.id), row.get(self.correct)
         if options.arm is not None and not self._is_of_arm(row, where):
             return
-        value = lookup(row, self.correct, where)
+        # A value that is there is taken as it is: a million rows feel every call.
+        if item is None:
+            item = lookup(row, self.id, where)
+        if value is None:
+            value = lookup(row, self.correct, where)
         failed = isinstance(value, str) and value.strip().lower() == "error"
         value = math.nan if failed else outcome(value, where)
         failed |= math.isnan(value) and bool(row.get("error"))
         answer = row.get("prediction")
         self.rows.add(
             where,
-            lookup(row, self.id, where),
+            item,
             value,
             failed=failed,
             epoch=row.get(self.epoch) if self.epoch else None,
@@ -136,7 +141,7 @@ _MEANING = {"id": "item's id", "correct": "outcome"}
 
 
 def _rows(path: Path, kind: str) -> Iterator[_Row]:
-    readers = {"lines": read_json_lines, "array": read_array, "table": _read_table, "parquet": _read_parquet}
+    readers = {"lines": read_json_lines, "array": read_array, "table": _read_table, "parquet": read_parquet}
     return readers[kind](path)
 
 
@@ -158,17 +163,3 @@ def _read_table(path: Path) -> Iterator[_Row]:
                 yield where, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise ValueError(f"{path}:{reader.line_num}: not a table: {error}") from error
-
-
-def _read_parquet(path: Path) -> Iterator[_Row]:
-    parquet = optional_module("pyarrow.parquet", extra="parquet", why=f"{path} is a Parquet file")
-    pyarrow = optional_module("pyarrow", extra="parquet", why=f"{path} is a Parquet file")
-    number = 0
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=4096):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}:row {number}", row
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: not a whole Parquet file: {error}") from error

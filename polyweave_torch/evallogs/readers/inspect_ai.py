@@ -11,7 +11,7 @@ from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import JsonStream, decode, entries, open_member, parse, part, read_member
+from polyweave_torch.evallogs.source import JsonStream, decode, entries, open_log, open_member, parse, part, read_member
 
 NAME = "inspect_ai"
 OPTIONS = frozenset({"scorer", "metric", "epochs", "id", "slice", "arm", "threshold"})
@@ -41,7 +41,7 @@ def read(paths: list[Path], options: Options) -> Run:
             for where, sample in _archived(archive, str(path), options):
                 _add(rows, where, sample, scores, options)
     else:
-        with path.open("rb") as file:
+        with open_log(path) as file:
             for place, where, piece in JsonStream(file, str(path)).pieces({("samples",)}):
                 if place == ("samples",):
                     _add(rows, where, piece, scores, options)

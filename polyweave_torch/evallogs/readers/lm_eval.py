@@ -3,12 +3,12 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
+from polyweave_torch.evallogs.readers.tasks import Task, find_tasks, item_of, of_one_task, slice_of
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.source import part, read_array, read_document, read_json_lines
@@ -19,13 +19,6 @@ OPTIONS = frozenset({"filter", "metric", "id", "slice", "arm", "threshold"})
 _FIELDS = {"doc_id", "doc", "target", "truth", "arguments", "resps", "filtered_resps", "filter", "metrics"}
 _HASHES = {"doc_hash", "prompt_hash", "target_hash"}
 _FILE = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d:-]+(?:\.\d+)?)")
-
-
-class _Task(NamedTuple):
-    name: str
-    """"" where the file's name doesn't tell."""
-    path: Path
-    time: str
 
 
 def sniff(shape: Outline) -> bool:
@@ -40,7 +33,7 @@ def sniff(shape: Outline) -> bool:
 
 def read(paths: list[Path], options: Options) -> Run:
     """Read one run: the samples of one or more tasks, with what the results file beside them says."""
-    tasks, warnings = _tasks(paths, options)
+    tasks, warnings = find_tasks(paths, options, _FILE)
     rows = Rows(tasks[0].path)
     left_out: list[ChoiceError] = []
     read_tasks = []
@@ -61,38 +54,11 @@ def read(paths: list[Path], options: Options) -> Run:
     details = _details(read_tasks)
     details |= {name: ", ".join(dict.fromkeys(values)) for name, values in chosen.items() if values}
     run = rows.finish(options, format=NAME, details=details, warnings=warnings)
-    if len(read_tasks) > 1:
-        return run
-    only = read_tasks[0].name
-    ids = [name.removeprefix(f"{only}/") for name in run.ids] if len(tasks) > 1 else run.ids
-    return replace(run, ids=ids, task=only or None, slices=run.slices if options.slice else None)
-
-
-def _tasks(paths: list[Path], options: Options) -> tuple[list[_Task], list[str]]:
-    """The latest samples of each task, and a warning where there are earlier ones."""
-    found: dict[tuple[Path, str], list[_Task]] = {}
-    for path in paths:
-        match = _FILE.search(path.name)
-        name = match["task"] if match else path.stem if len(paths) > 1 else ""
-        found.setdefault((path.parent, name), []).append(_Task(name, path, match["time"] if match else ""))
-    names = [name for _, name in found]
-    folders = list(dict.fromkeys(folder for folder, _ in found))
-    if options.arm is not None or len(set(names)) < len(names):
-        where = str(Path(*paths[0].parts[:-2]))
-        arm = choose(options.arm, [folder.name for folder in folders], option="arm", where=where, what="model")
-        found = {key: tasks for key, tasks in found.items() if key[0].name == arm}
-    warnings = []
-    latest = []
-    for (_, name), tasks in sorted(found.items(), key=lambda item: item[0][1]):
-        tasks.sort(key=lambda task: task.time)
-        latest.append(tasks[-1])
-        if len(tasks) > 1:
-            warnings.append(f"{name} was run {len(tasks)} times; the latest is read, of {tasks[-1].time}")
-    return latest, warnings
+    return of_one_task(run, tasks, read_tasks, options)
 
 
 def _read_task(
-    task: _Task, options: Options, rows: Rows, lists: set[str], *, several: bool
+    task: Task, options: Options, rows: Rows, lists: set[str], *, several: bool
 ) -> dict[str, str] | ChoiceError:
     """Add a task's rows; a ``ChoiceError`` comes back where it lacks the filter or metric that was asked for."""
     what = f"task {task.name}" if task.name else str(task.path)
@@ -111,10 +77,10 @@ def _read_task(
         item = lookup(row, options.id or "doc_id", where, inside=("doc",))
         rows.add(
             where,
-            f"{task.name}/{label(item)}" if several else item,
+            item_of(task, item, several=several),
             _value(row.get(metric), where, metric, lists),
             epoch=0,
-            slice=_slice(row, task, options, several, where),
+            slice=slice_of(task, row, options, where, several=several, inside=("doc",)),
             answer=_answer(row, metric),
             prompt=str(row.get("prompt_hash", ""))[:16],
             content=str(row.get("doc_hash", ""))[:16],
@@ -160,14 +126,6 @@ def _value(value: Any, where: str, metric: str, lists: set[str]) -> float:
     return math.nan if not entries or any(map(math.isnan, entries)) else float(all(entries))
 
 
-def _slice(row: Mapping[str, Any], task: _Task, options: Options, several: bool, where: str) -> str | None:
-    if options.slice is None:
-        return task.name if several else None
-    if options.slice == "task" and task.name:
-        return task.name
-    return label(lookup(row, options.slice, where, inside=("doc",)))
-
-
 def _answer(row: Mapping[str, Any], metric: str) -> str | None:
     """The text that was filtered out of the response, or the number of the choice that ``acc`` takes."""
     answers = row.get("filtered_resps")
@@ -184,7 +142,7 @@ def _answer(row: Mapping[str, Any], metric: str) -> str | None:
     return str(likelihoods.index(max(likelihoods)))
 
 
-def _details(tasks: list[_Task]) -> dict[str, str]:
+def _details(tasks: list[Task]) -> dict[str, str]:
     """What the results files of the same time say; only there stand the model, versions and n-shot."""
     details: dict[str, list[str]] = {"task": [task.name for task in tasks if task.name]}
     for task in tasks:

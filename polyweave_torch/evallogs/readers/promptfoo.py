@@ -11,7 +11,7 @@ from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import JsonStream, part, read_json_lines
+from polyweave_torch.evallogs.source import JsonStream, open_log, part, read_json_lines
 
 NAME = "promptfoo"
 OPTIONS = frozenset({"provider", "metric", "epochs", "id", "slice", "arm", "threshold"})
@@ -93,7 +93,7 @@ def _results(path: Path, options: Options, details: dict[str, str]) -> Iterator[
         for where, row in read_json_lines(path):
             yield _result(row, where, options)
         return
-    with path.open("rb") as file:
+    with open_log(path) as file:
         for place, where, piece in JsonStream(file, str(path)).pieces({_RESULTS}):
             if place == _RESULTS:
                 yield _result(piece, where, options)
