@@ -1,7 +1,10 @@
 """``polyweave-torch compare``: two finished runs read from files, aligned by item and compared."""
 
+import atexit
+import functools
 import json
 import random
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,21 +21,27 @@ _MERGE = "json, pandas.merge"
 class Logs(NamedTuple):
     """Two JSONL files over the same items, the second in another order."""
 
-    folder: "tempfile.TemporaryDirectory[str]"
     before: Path
     after: Path
 
 
+@functools.cache
+def _folder() -> Path:
+    """One folder a process, gone at its end."""
+    path = Path(tempfile.mkdtemp(prefix="compare-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
 def _logs(device: torch.device, items: int) -> Logs:
     chance = random.Random(0)
-    folder = tempfile.TemporaryDirectory(prefix="compare-")
-    paths = [Path(folder.name, f"{arm}.jsonl") for arm in ("before", "after")]
+    paths = [_folder() / f"{arm}-{items}.jsonl" for arm in ("before", "after")]
     for path, accuracy in zip(paths, (0.80, 0.82), strict=True):
         order = list(range(items))
         chance.shuffle(order)
         with path.open("w") as file:
             file.writelines(_line(item, chance.random() < accuracy, chance.choice("ABCD")) for item in order)
-    return Logs(folder, *paths)
+    return Logs(*paths)
 
 
 def _line(item: int, correct: bool, answer: str) -> str:

@@ -547,5 +547,6 @@ def test_the_report_names_its_estimator_and_settings() -> None:
 @pytest.mark.parametrize("option", ["gate", "trivial_difference", "dissent", "top"])
 def test_an_undefined_option_never_ships(option: str) -> None:
     arms: Any = ([[4.0, 4.0]] * 30, [[4.0, 5.0]] * 30)
+    undefined: Any = {option: float("nan")}
     with pytest.raises(ValueError, match=f"{option} must be a finite number"):
-        verdict(*arms, layer_names=["a", "b"], **{option: float("nan")})
+        verdict(*arms, layer_names=["a", "b"], **undefined)
