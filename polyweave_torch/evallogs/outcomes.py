@@ -10,15 +10,14 @@ from torch import Tensor
 from polyweave_torch.evallogs.run import Aligned
 from polyweave_torch.evallogs.verdicts import judge
 from polyweave_torch.functional.channel import (
-    answer_churn,
     channel_counts,
     channel_intervals,
     estimate_channel,
-    flip_rates,
 )
 from polyweave_torch.functional.cochran import cochran_q
 from polyweave_torch.functional.difference import IntervalMethod, paired_difference_interval
 from polyweave_torch.functional.equivalence import equivalence_test, non_inferiority_test
+from polyweave_torch.functional.flips import answer_churn, flip_rates
 from polyweave_torch.functional.gating import phase_plane_diagnosis, quadrant_names, should_activate_step
 from polyweave_torch.functional.gram import outcome_gram, paired_tables
 from polyweave_torch.functional.intervals import wilson_interval

@@ -2,16 +2,12 @@
 
 from polyweave_torch.functional.bootstrap import BootstrapInterval, exact_binary_bootstrap, paired_bootstrap
 from polyweave_torch.functional.channel import (
-    AnswerChurn,
     ChannelEstimate,
     ChannelIntervals,
     ChannelOrbit,
-    FlipRates,
-    answer_churn,
     channel_counts,
     channel_intervals,
     estimate_channel,
-    flip_rates,
     iterate_channel,
     predict_post_accuracy,
 )
@@ -52,6 +48,7 @@ from polyweave_torch.functional.ensemble import (
     pairwise_disagreement,
 )
 from polyweave_torch.functional.equivalence import EquivalenceResult, equivalence_test, non_inferiority_test
+from polyweave_torch.functional.flips import AnswerChurn, FlipRates, answer_churn, flip_rates
 from polyweave_torch.functional.gating import (
     GatingDecision,
     PhasePlaneDiagnosis,

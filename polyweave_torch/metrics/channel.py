@@ -13,8 +13,8 @@ from polyweave_torch.functional.channel import (
     check_smoothing,
     check_transitions,
     estimate_channel,
-    flip_rates,
 )
+from polyweave_torch.functional.flips import flip_rates
 from polyweave_torch.functional.gating import phase_plane_diagnosis
 from polyweave_torch.metrics.base import TableMetric, slice_names
 
