@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import combinations, islice
+from itertools import combinations, islice, permutations
 from typing import Any, NamedTuple
 
 import torch
@@ -128,6 +128,11 @@ def _torch_uncertainty(ensemble: Ensemble) -> Tensor:
     return torch.as_tensor(metric.compute())
 
 
+def _ordered_pairs_in_loop(ensemble: Ensemble) -> Tensor:
+    pairs = islice(permutations(ensemble.preds, 2), _LOOPED_PAIRS)
+    return torch.stack([(first != second).float().mean() for first, second in pairs])
+
+
 def _pairs_in_loop(ensemble: Ensemble) -> Tensor:
     pairs = islice(combinations(ensemble.preds, 2), _LOOPED_PAIRS)
     return torch.stack([(first != second).float().mean() for first, second in pairs])
@@ -150,6 +155,10 @@ def _one_hot_share(ensemble: Ensemble) -> float:
 
 def _histogram_share(ensemble: Ensemble) -> float:
     return len(ensemble.by_histogram[0]) / ensemble.samples
+
+
+def _ordered_pairs_share(ensemble: Ensemble) -> float:
+    return min(1.0, _LOOPED_PAIRS / (ensemble.members * (ensemble.members - 1)))
 
 
 def _pairs_share(ensemble: Ensemble) -> float:
@@ -269,7 +278,10 @@ WORKLOADS: list[Workload[Any]] = [
         samples=1_000_000,
         make=lambda device, size: _ensemble(device, size, members=100, classes=100),
         ours=Contestant(lambda ensemble: disagreement_matrix(ensemble.preds), _upper_triangle),
-        peers={"double loop": Contestant(_pairs_in_loop, share=_pairs_share)},
+        peers={
+            "double loop": Contestant(_ordered_pairs_in_loop, share=_ordered_pairs_share),
+            "loop over i < j": Contestant(_pairs_in_loop, share=_pairs_share),
+        },
         floor=_COPY,
         goals=(Goal("times", 20.0, "double loop"),),
         tolerance=1e-6,
