@@ -17,6 +17,8 @@ from torch import Tensor
 _CELLS_AT_ONCE = 2**19
 # A multinomial draw of one distinct value costs about as much as drawing this many units.
 _DRAWS_PER_VALUE = 32
+# Comparing all values with one costs about a twentieth of sorting them.
+_COUNTED_IN_TURN = 9
 
 
 class ResamplingUnits(NamedTuple):
@@ -43,6 +45,7 @@ def resampling_units(
     """The complete pairs of some columns of the arms [N, L], or the clusters that their labels make of them."""
     units = most = int(complete.sum())
     unit, sizes = None, None
+    everything = most == len(complete)
     if labels is not None:
         _, unit, sizes = torch.unique(labels[complete], return_inverse=True, return_counts=True)
         units, most = len(sizes), len(sizes) * int(sizes.max())
@@ -51,7 +54,8 @@ def resampling_units(
     centre, quantum = sums.new_empty(2, len(columns))
     # One column at a time, which keeps the temporaries small.
     for row, (column, total) in enumerate(zip(columns, sums, strict=True)):
-        difference = (after[:, column].to(torch.float64) - before[:, column].to(torch.float64))[complete]
+        difference = after[:, column].to(torch.float64) - before[:, column].to(torch.float64)
+        difference = difference if everything else difference[complete]
         low, high = torch.aminmax(difference)
         centre[row] = low / 2.0 + high / 2.0
         largest = torch.maximum(high - centre[row], centre[row] - low)
@@ -93,9 +97,15 @@ def _few_values(values: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]]
     """The distinct values and how often each occurs, where they are few enough to be drawn instead of the units."""
     most = len(values) // _DRAWS_PER_VALUE
     # Twice as many of the values as may be distinct tell real numbers apart without sorting all of them.
-    if len(torch.unique(values[: 2 * most])) > most:
+    distinct = torch.unique(values[: 2 * most])
+    if not 0 < len(distinct) <= most:
         return None
-    distinct, multiplicity = torch.unique(values, return_counts=True)
+    multiplicity = torch.zeros_like(distinct, dtype=torch.int64)
+    # Nor do the outcomes of 0 and 1 need sorting, or marks from 1 to 5.
+    if len(distinct) <= _COUNTED_IN_TURN:
+        multiplicity = torch.stack([(values == value).sum() for value in distinct])
+    if int(multiplicity.sum()) < len(values):
+        distinct, multiplicity = torch.unique(values, return_counts=True)
     return (distinct.cpu().numpy(), multiplicity.cpu().numpy()) if len(distinct) <= most else None
 
 

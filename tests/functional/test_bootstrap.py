@@ -169,6 +169,17 @@ def test_few_values_and_many_values_have_one_distribution() -> None:
     assert many.high.item() == pytest.approx(few.high.item(), abs=0.15 * error)
 
 
+@pytest.mark.parametrize("marks", [3, 12])
+def test_the_order_of_few_values_does_not_matter(marks: int) -> None:
+    # Sorted, the rare values stand last, where a look at the first pairs cannot find them.
+    differences = torch.cat((torch.zeros(2000), torch.arange(marks).repeat_interleave(5)))
+    shuffled = differences[torch.randperm(len(differences), generator=torch.Generator().manual_seed(0))]
+    in_order = paired_bootstrap(torch.zeros_like(differences), differences)
+    assert same(in_order, paired_bootstrap(torch.zeros_like(shuffled), shuffled))
+    # Drawing pairs instead of values would depend on their order.
+    assert in_order.low < in_order.estimate < in_order.high
+
+
 def mixed_arms(n: int) -> tuple[Tensor, Tensor]:
     """Columns of many values, of three, of one, with gaps and without, and one without any pair."""
     control, treatment = real_arms(n, 6)
