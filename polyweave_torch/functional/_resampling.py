@@ -1,8 +1,8 @@
 """Bootstrap means of columns of paired differences, exact to the last bit whatever is computed beside them.
 
 Drawing N units with replacement and averaging is a weighted mean, whose weights are the counts of how often each unit
-was drawn. So B resamples of all columns are one product of counts and differences; and where a column holds few
-distinct values, how often each of those was drawn is multinomial, and N doesn't matter.
+was drawn. So B resamples of all columns are one product of counts and differences (``_poisson_draws``); and where a
+column holds few distinct values, how often each of those was drawn is multinomial, and N doesn't matter.
 """
 
 import math
@@ -13,10 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Cells held at once. As int64 and as float64 they are 4 MiB each, and there are few others.
+from polyweave_torch.functional._poisson_draws import poisson_totals
+
+# Counts held at once, int64.
 _CELLS_AT_ONCE = 2**19
 # A multinomial draw of one distinct value costs about as much as drawing this many units.
-_DRAWS_PER_VALUE = 32
+_DRAWS_PER_VALUE = 48
 # Comparing all values with one costs about a twentieth of sorting them.
 _COUNTED_IN_TURN = 9
 
@@ -50,7 +52,7 @@ def resampling_units(
         _, unit, sizes = torch.unique(labels[complete], return_inverse=True, return_counts=True)
         units, most = len(sizes), len(sizes) * int(sizes.max())
     bits = 52 - math.ceil(math.log2(most))
-    sums = torch.zeros(len(columns), units, dtype=torch.float64, device=before.device)
+    sums = torch.zeros(len(columns), units, dtype=torch.float64)
     centre, quantum = sums.new_empty(2, len(columns))
     # One column at a time, which keeps the temporaries small.
     for row, (column, total) in enumerate(zip(columns, sums, strict=True)):
@@ -78,7 +80,8 @@ def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> T
     """The same [C, B] of resamples of as many units as there are. A column's depend on nothing but itself."""
     count = units.sums.shape[1]
     if units.sizes is not None:
-        totals = drawn_totals(torch.cat((units.sums, units.sizes.unsqueeze(0))), resamples, seed)
+        columns = torch.cat((units.sums, units.sizes.unsqueeze(0)))
+        totals = torch.from_numpy(poisson_totals(columns.numpy(), resamples, seed))
         return totals[:-1] / totals[-1] * units.quantum.unsqueeze(1)
     totals = units.sums.new_empty(len(units.sums), resamples)
     drawn = []
@@ -89,7 +92,7 @@ def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> T
         else:
             totals[column] = torch.from_numpy(multinomial_totals(*few, resamples, seed))
     if drawn:
-        totals[drawn] = drawn_totals(units.sums[drawn], resamples, seed)
+        totals[drawn] = torch.from_numpy(poisson_totals(units.sums[drawn].numpy(), resamples, seed))
     return totals / count * units.quantum.unsqueeze(1)
 
 
@@ -106,35 +109,7 @@ def _few_values(values: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]]
         multiplicity = torch.stack([(values == value).sum() for value in distinct])
     if int(multiplicity.sum()) < len(values):
         distinct, multiplicity = torch.unique(values, return_counts=True)
-    return (distinct.cpu().numpy(), multiplicity.cpu().numpy()) if len(distinct) <= most else None
-
-
-def drawn_totals(columns: Tensor, resamples: int, seed: int) -> Tensor:
-    """Totals [C, B] of N units drawn from N, for columns [C, N] whose sums are exact.
-
-    Each resample is the counts of how often each unit was drawn, and the totals are the product with them: one set of
-    resamples serves all columns.
-    """
-    units, device = columns.shape[1], columns.device
-    generator = torch.Generator(device).manual_seed(seed)
-    rows, width = min(resamples, max(1, _CELLS_AT_ONCE // units)), min(units, _CELLS_AT_ONCE)
-    # Kept over the blocks, since fresh memory costs page faults.
-    index = torch.empty(rows, width, dtype=torch.int64, device=device)
-    once = torch.ones(rows, width, dtype=torch.uint8, device=device)
-    counts = torch.empty(rows, units, dtype=torch.uint8, device=device)
-    wide = torch.empty(rows, width, dtype=columns.dtype, device=device)
-    totals = columns.new_zeros(len(columns), resamples)
-    for block in torch.split(totals, rows, 1):
-        block_rows = slice(block.shape[1])
-        # No unit is drawn 256 times: of N draws that has a probability below 1e-500.
-        drawn = counts[block_rows].zero_()
-        for start in range(0, units, width):
-            some = (block_rows, slice(min(width, units - start)))
-            drawn.scatter_add_(1, index[some].random_(0, units, generator=generator), once[some])
-        for part, values in zip(torch.split(drawn, width, 1), torch.split(columns, width, 1), strict=True):
-            # The few columns as the left factor: as the right one they would take several times as long.
-            block.addmm_(values, wide[block_rows, : part.shape[1]].copy_(part).T)
-    return totals
+    return (distinct.numpy(), multiplicity.numpy()) if len(distinct) <= most else None
 
 
 def multinomial_totals(

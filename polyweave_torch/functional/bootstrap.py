@@ -67,10 +67,10 @@ def paired_bootstrap(
         resamples: number of resamples B, at least 2.
         level: coverage of the interval.
         clusters: ``[N]`` integer labels; whole clusters are resampled, and the mean is over the pairs of those drawn.
-        seed: of a generator of its own; the global one is not touched. A seed gives one result on one kind of device.
+        seed: of generators of its own; the global one is not touched. A seed gives one result, whatever the device.
 
     Returns:
-        :class:`BootstrapInterval`, 0-d or ``[L]``, float64 on the CPU; the work is done on the input's device. Fewer
+        :class:`BootstrapInterval`, 0-d or ``[L]``, float64 on the CPU, where the work is done. Fewer
         than 2 pairs (or clusters): NaN ends and error, not significant. A constant difference: an interval of width 0.
 
     Raises:
@@ -101,17 +101,16 @@ def paired_bootstrap(
     estimate, low, high, error = torch.full((4, before.shape[1]), math.nan, dtype=torch.float64)
     for members, complete in _columns_of_equal_pairs(present):
         units = resampling_units(before, after, members, complete, labels)
-        centre, quantum = units.centre.cpu(), units.quantum.cpu()
-        estimate[members] = mean_deviations(units).cpu() + centre
+        estimate[members] = mean_deviations(units) + units.centre
         if units.sums.shape[1] < 2:
             continue
-        deviations = resampled_deviations(units, resamples, seed).cpu()
-        means = deviations + centre.unsqueeze(1)
+        deviations = resampled_deviations(units, resamples, seed)
+        means = deviations + units.centre.unsqueeze(1)
         ends = torch.stack((_lower_end(means, level), -_lower_end(-means, level)))
-        low[members], high[members] = ends.masked_fill(ends.abs() <= 8.0 * quantum, 0.0)
+        low[members], high[members] = ends.masked_fill(ends.abs() <= 8.0 * units.quantum, 0.0)
         # Row by row, since a reduction of many rows may add in another order.
         error[members] = torch.stack([row.std() for row in deviations])
-    fields = (field.reshape(shape) for field in (estimate, low, high, error, present.sum(0).cpu()))
+    fields = (field.reshape(shape) for field in (estimate, low, high, error, present.sum(0)))
     return _interval(*fields, level=level)
 
 
@@ -166,14 +165,11 @@ def _interval(
 
 
 def _as_tensor(values: Values) -> Tensor:
-    if not isinstance(values, Tensor):
-        return torch.as_tensor(values, dtype=torch.float64)
-    # MPS has no float64.
-    return values.detach().cpu() if values.device.type == "mps" else values.detach()
+    return values.detach().cpu() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
 
 
 def _as_labels(clusters: Values, control: Tensor) -> Tensor:
-    labels = torch.as_tensor(clusters, device=control.device)
+    labels = torch.as_tensor(clusters).cpu()
     check_same_length(len(control), labels, name="control", other_name="clusters")
     if not is_integer(labels):
         raise TypeError(f"clusters must be integer labels, but came as {labels.dtype}; number the clusters")
@@ -183,7 +179,7 @@ def _as_labels(clusters: Values, control: Tensor) -> Tensor:
 def _columns_of_equal_pairs(present: Tensor) -> Iterator[tuple[list[int], Tensor]]:
     """The columns of [N, L] grouped by which pairs are complete, with those pairs; columns without any are left out."""
     groups: dict[bytes, list[int]] = {}
-    for column, pattern in enumerate(present.T.cpu().numpy()):
+    for column, pattern in enumerate(present.T.numpy()):
         if pattern.any():
             groups.setdefault(pattern.tobytes(), []).append(column)
     for members in groups.values():

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
-from polyweave_torch.functional import _resampling
+from polyweave_torch.functional import _poisson_draws, _resampling
+from polyweave_torch.functional._poisson_draws import poisson_totals
 from polyweave_torch.functional.bootstrap import BootstrapInterval, exact_binary_bootstrap, paired_bootstrap
 from tests.functional.reference import SIZES, close, section
 
@@ -116,12 +117,12 @@ def test_published_target() -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_ends_are_linear_quantiles_of_means_over_drawn_indices(level: float) -> None:
+def test_ends_are_linear_quantiles_of_means_over_drawn_pairs(level: float) -> None:
     control, treatment = real_arms(7, 1)
     interval = paired_bootstrap(control[:, 0], treatment[:, 0], resamples=60, level=level, seed=3)
     difference = (treatment - control)[:, 0].numpy()
-    index = torch.empty(60, 7, dtype=torch.int64).random_(0, 7, generator=torch.Generator().manual_seed(3))
-    means = [sum(difference[i] for i in row) / 7 for row in index.tolist()]
+    drawn = poisson_totals(np.eye(7), 60, 3).T
+    means = [sum(count * d for count, d in zip(row, difference, strict=True)) / 7 for row in drawn]
     tails = [(1 - level) / 2, (1 + level) / 2]
     assert [interval.low.item(), interval.high.item()] == pytest.approx(np.quantile(means, tails), rel=1e-9, abs=1e-12)
     assert interval.standard_error.item() == pytest.approx(np.std(means, ddof=1), rel=1e-9)
@@ -207,7 +208,8 @@ def test_a_column_has_the_interval_it_has_alone(n: int, clustered: bool) -> None
 def test_blocks_do_not_change_an_interval(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     control, treatment = mixed_arms(130)
     whole = paired_bootstrap(control, treatment, resamples=90)
-    monkeypatch.setattr(_resampling, "_CELLS_AT_ONCE", cells)
+    for module in (_poisson_draws, _resampling):
+        monkeypatch.setattr(module, "_CELLS_AT_ONCE", cells)
     assert same(whole, paired_bootstrap(control, treatment, resamples=90))
 
 
@@ -299,8 +301,10 @@ def test_whole_clusters_are_drawn_and_their_pairs_averaged() -> None:
     members = [
         [d for d, label in zip(difference, labels.tolist(), strict=True) if label == which] for which in (-2, 4, 7)
     ]
-    index = torch.empty(40, 3, dtype=torch.int64).random_(0, 3, generator=torch.Generator().manual_seed(1))
-    means = [np.mean([d for cluster in row for d in members[cluster]]) for row in index.tolist()]
+    drawn = poisson_totals(np.eye(3), 40, 1).T.astype(int).tolist()
+    means = [
+        np.mean([d for count, cluster in zip(row, members, strict=True) for d in count * cluster]) for row in drawn
+    ]
     assert [interval.low.item(), interval.high.item()] == pytest.approx(np.quantile(means, [0.025, 0.975]), rel=1e-9)
     assert interval.standard_error.item() == pytest.approx(np.std(means, ddof=1), rel=1e-9)
     assert interval.estimate.item() == pytest.approx(np.mean(difference))
