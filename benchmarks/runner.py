@@ -1,8 +1,8 @@
 """Time and memory of a workload, each measured in fresh processes.
 
 Time: one thread and the CPU time of the process (two threads: wall time), ours, the peers and the floor in turns within
-one process, and the ratio as the median of the rounds' ratios. Memory: the highest resident set of a process that does
-nothing else. On CUDA: events, and the allocator's own maximum.
+one process, short calls after an untimed one, and the ratio as the median of the rounds' ratios. Memory: the highest
+resident set of a process that does nothing else. On CUDA: events, and the allocator's own maximum.
 """
 
 import ctypes
@@ -173,6 +173,10 @@ def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int, timer: Timer) 
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
+            if repeats[name] > 1:
+                # Memory that the contestant before gave back to the system, and caches that it filled, are not this
+                # one's doing: a copy of 8 MiB into fresh memory takes three times as long.
+                call()
             times[name].append(timer(call, repeats[name]))
     return times
 

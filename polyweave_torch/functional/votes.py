@@ -93,21 +93,25 @@ def vote_summary(
         (tensor([3, 2]), tensor([ True, False]), tensor([3, 1]))
     """
     ballots, _ = gather_ballots(preds, num_classes, member_dim=member_dim, ignore_index=ignore_index, mask=mask)
-    vote, winner_votes, agreeing_pairs = (
-        torch.empty(ballots.samples, dtype=torch.int64, device=ballots.device) for _ in range(3)
+    summary = VoteSummary(
+        *(
+            torch.empty(ballots.samples, dtype=dtype, device=ballots.device)
+            for dtype in (torch.int64, torch.int64, torch.bool, torch.int64)
+        )
     )
-    _vote(ballots, vote, Tally(winner_votes, agreeing_pairs))
+    vote, *rest = summary
+    _vote(ballots, vote, summary)
     if ballots.keep is not None:
         vote.masked_fill_(~ballots.keep, _no_vote(ignore_index))
-        agreeing_pairs.masked_fill_(~ballots.keep, 0)
-        winner_votes.masked_fill_(~ballots.keep, 0)
-    if ignore_index is not None:
-        winner_votes.masked_fill_(vote == ignore_index, 0)
-    return VoteSummary(vote, winner_votes, winner_votes == ballots.members, agreeing_pairs)
+    if ballots.keep is not None or ignore_index is not None:
+        silent = vote == _no_vote(ignore_index)
+        for field in rest:
+            field.masked_fill_(silent, 0)
+    return summary
 
 
-def _vote(ballots: Ballots, vote: Tensor, tally: Tally | None) -> None:
-    """Fill ``vote``, and ``tally`` if given, all int64 ``[N]``."""
+def _vote(ballots: Ballots, vote: Tensor, summary: VoteSummary | None) -> None:
+    """Fill ``vote``, and the rest of ``summary`` if given; of samples without a vote they are still to be corrected."""
     encoding, ignore_index = ballots.encoding, ballots.ignore_index
     if isinstance(ballots.labels, Tensor) and prefers_triton(ballots.labels):
         from polyweave_torch.kernels.triton_vote import triton_vote
@@ -115,14 +119,18 @@ def _vote(ballots: Ballots, vote: Tensor, tally: Tally | None) -> None:
         ballots.check()
         absent = ignore_index if ignore_index is not None and can_hold(ballots.labels.dtype, ignore_index) else None
         first_free = encoding.offset + encoding.abstain
+        tally = None if summary is None else Tally(summary.winner_votes, summary.agreeing_pairs)
         triton_vote(ballots.labels, vote, tally, abstain=first_free, ignore_index=absent)
+        if summary is not None:
+            torch.eq(summary.winner_votes, ballots.members, out=summary.unanimous)
         return
     for part, codes, voted in ballots.read():
-        counted = None if tally is None else empty_tally(codes)
-        decode(count_votes(codes, encoding, counted), encoding, ignore_index, vote[part])
-        if tally is not None and counted is not None:
-            tally.winner_votes[part].copy_(counted.winner_votes)
-            tally.agreeing_pairs[part].copy_(counted.agreeing_pairs)
+        tally = None if summary is None else empty_tally(codes)
+        decode(count_votes(codes, encoding, tally), encoding, ignore_index, vote[part])
+        if summary is not None and tally is not None:
+            summary.winner_votes[part].copy_(tally.winner_votes)
+            summary.agreeing_pairs[part].copy_(tally.agreeing_pairs)
+            torch.eq(tally.winner_votes, ballots.members, out=summary.unanimous[part])
         del codes, voted
 
 

@@ -89,7 +89,7 @@ def chunks(labels: Members, dtype: torch.dtype) -> list[tuple[int, int]]:
     """
     members, samples = len(labels), len(labels[0])
     if labels[0].device.type == "cpu":
-        lanes = min((1 << 22 if members <= 32 else 1 << 23) // (members * dtype.itemsize * LANE_SAMPLES), 64)
+        lanes = min((1 << 22 if members <= 32 else 1 << 23) // (members * dtype.itemsize * LANE_SAMPLES), 128)
     else:
         lanes = (1 << 28) // (members * dtype.itemsize * LANE_SAMPLES)
     length = max(lanes, 1) * LANE_SAMPLES

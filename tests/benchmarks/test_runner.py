@@ -106,6 +106,23 @@ def test_short_calls_are_repeated() -> None:
     assert asked == [1, 1, 10]
 
 
+def test_a_short_call_is_made_once_untimed_in_each_round() -> None:
+    made: list[str] = []
+
+    def timer(call: Callable[[], Any], repeats: int) -> float:
+        made.append("timed")
+        return 2.0 if call is short else 100.0
+
+    def short() -> None:
+        made.append("short")
+
+    def long() -> None:
+        made.append("long")
+
+    in_turns({"short": short, "long": long}, 2, timer)
+    assert made[4:] == ["short", "timed", "timed"] * 2
+
+
 @pytest.mark.parametrize(
     ("goal", "value", "met"),
     [
