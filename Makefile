@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench board clean
+.PHONY: demo test lint docs bench board clean
 
 demo: .venv/demo.stamp
 	$(BIN)/polyweave-torch demo --out runs/demo
@@ -15,6 +15,9 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks
@@ -30,6 +33,10 @@ clean:
 
 .venv/demo.stamp: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) -e '.[demo]'
+	touch $@
+
+.venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e '.[docs]'
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python

@@ -19,7 +19,7 @@ def test_the_lightning_example_trains(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     # The example leaves devices and loggers at their defaults; its loaders are the reader's own.
-    setup, after_fit, _ = blocks()
+    setup, after_fit, *_ = blocks()
     exec(
         setup.replace("max_epochs=3", "max_epochs=3, accelerator='cpu', logger=False, enable_checkpointing=False"),
         names,
