@@ -2,28 +2,19 @@
 
 Each data set scores N samples in three layers (fact: 4 checks, behavior: 3 checks, judge: a mark from 1 to 5) under a
 control and a treatment; samples are hard or easy for both. Without a change, an interval that excludes 0 is an error;
-with one of known size, an interval that holds it covers. Both should be 5 % and 95 %. In brackets: what the percentile
+with one of known size, an interval that holds it covers. They should be 5 % and 95 %. In brackets: what the percentile
 interval would give on normal differences, from Student's t on N - 1 degrees of freedom.
 
-Run: python docs/simulations/bootstrap_coverage.py [--sets 1000] [--resamples 1000] [--seed 0]
-
-    1000 data sets of each size, 1000 resamples, level 0.95
-    pairs  error under no change  coverage of a change
-        5      15.0 % (15.4 %)      82.4 % (84.6 %)
-       10      10.1 % ( 9.6 %)      90.1 % (90.4 %)
-       20       7.6 % ( 7.1 %)      92.1 % (92.9 %)
-       50       7.0 % ( 5.8 %)      93.7 % (94.2 %)
-      100       5.1 % ( 5.4 %)      94.8 % (94.6 %)
-
-The Monte Carlo error of each is about 0.7 % (1.1 % at 5 pairs). So fewer than 20 pairs never give PROGRESS.
+Run: python docs/simulations/bootstrap_coverage.py [--sets 10000] [--resamples 1000] [--seed 0] [--write]
 """
 
-import argparse
 import math
+from collections.abc import Iterator
 
 import torch
 from scipy import stats
 from torch import Tensor
+from trust import Table, main, percent
 
 from polyweave_torch.functional.bootstrap import paired_bootstrap
 from polyweave_torch.functional.composite import composite_score, layer_score
@@ -73,22 +64,20 @@ def expected_error(pairs: int) -> float:
     return float(2.0 * stats.t.sf(z * math.sqrt((pairs - 1) / pairs), pairs - 1))
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("sets", 1000), ("resamples", 1000), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    arguments = parser.parse_args()
-    print(f"{arguments.sets} data sets of each size, {arguments.resamples} resamples, level {LEVEL}")
-    print("pairs  error under no change  coverage of a change")
+def tables(*, sets: int, resamples: int, seed: int) -> Iterator[Table]:
+    """The table of the page."""
+    rows = []
     for pairs in (5, 10, 20, 50, 100):
-        error, coverage = error_and_coverage(pairs=pairs, **vars(arguments))
+        error, coverage = error_and_coverage(pairs=pairs, sets=sets, resamples=resamples, seed=seed)
         expected = expected_error(pairs)
-        print(
-            f"{pairs:5}  {100 * error:8.1f} % ({100 * expected:4.1f} %)  {100 * coverage:8.1f} % "
-            f"({100 * (1 - expected):.1f} %)"
-        )
+        rows.append((f"{pairs}", percent(error, expected), percent(coverage, 1.0 - expected)))
+    columns = ("pairs", "error under no change, %", "coverage of a change, %")
+    caption = (
+        f"Simulated, {sets:,} data sets a row, {resamples:,} resamples, level {LEVEL}; in brackets what normal "
+        "differences would give."
+    )
+    yield Table("verdict-bootstrap", "intervals.md", columns, rows, caption)
 
 
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, tables, sets=10_000, resamples=1000, seed=0)

@@ -5,27 +5,38 @@ should alarm in at most 5 % of validations. Against the best validation it alarm
 for its luck. So the monitor gives no p-value there.
 
 Run: python docs/simulations/significance_alarms.py [--runs 300] [--validations 40] [--samples 1000] [--seed 0]
-
-    alarms at 0.05 under no change, 300 runs of 40 validations of 1000 samples
-    against previous    4.4 %
-    against first       4.8 %
-    against best       18.4 %
+    [--write]
 """
 
-import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
+from trust import Table, main
 
 from polyweave_torch.functional import mcnemar
 
 REFERENCES = ("previous", "first", "best")
+ALPHA = 0.05
 
 
-def alarm_rates(*, runs: int, validations: int, samples: int, seed: int, alpha: float = 0.05) -> dict[str, float]:
-    """Share of validations with p < alpha by reference, over all runs."""
+class Alarms(NamedTuple):
+    """Shares of alarms with their Monte Carlo errors, a run being one observation."""
+
+    validations: float
+    """Share of validations that alarm."""
+    validations_error: float
+    runs: float
+    """Share of runs in which at least one does."""
+    runs_error: float
+
+
+def alarm_rates(*, runs: int, validations: int, samples: int, seed: int, alpha: float = ALPHA) -> dict[str, Alarms]:
+    """Shares of p < alpha by reference."""
     generator = torch.Generator().manual_seed(seed)
-    alarms = dict.fromkeys(REFERENCES, 0)
-    for _ in range(runs):
+    alarms = {name: torch.zeros(runs, validations - 1, dtype=torch.bool) for name in REFERENCES}
+    for run in range(runs):
         # Hard and easy samples, as in real data: outcomes of one sample are alike over validations.
         chance = torch.rand(samples, generator=generator) ** 0.5
         right = torch.rand(validations, samples, generator=generator) < chance
@@ -38,23 +49,35 @@ def alarm_rates(*, runs: int, validations: int, samples: int, seed: int, alpha: 
         }
         for name, before in references.items():
             lost, gained = (before & ~right[1:]).sum(1), (~before & right[1:]).sum(1)
-            alarms[name] += int((mcnemar(lost, gained).p_value < alpha).sum())
-    return {name: count / (runs * (validations - 1)) for name, count in alarms.items()}
+            alarms[name][run] = mcnemar(lost, gained).p_value < alpha
+    return {
+        name: Alarms(*_mean(found.double().mean(1)), *_mean(found.any(1).double())) for name, found in alarms.items()
+    }
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("runs", 300), ("validations", 40), ("samples", 1000), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    arguments = parser.parse_args()
-    print(
-        f"alarms at 0.05 under no change, {arguments.runs} runs of {arguments.validations} validations of "
-        f"{arguments.samples} samples"
+def _mean(of_runs: Tensor) -> tuple[float, float]:
+    """The mean over runs, and its standard error."""
+    return float(of_runs.mean()), float(of_runs.std()) / len(of_runs) ** 0.5
+
+
+def tables(*, runs: int, validations: int, samples: int, seed: int) -> Iterator[Table]:
+    """The table of the page."""
+    found = alarm_rates(runs=runs, validations=validations, samples=samples, seed=seed)
+    rows = [
+        (
+            name,
+            f"{100 * alarms.validations:.1f} ± {100 * alarms.validations_error:.1f}",
+            f"{100 * alarms.runs:.1f} ± {100 * alarms.runs_error:.1f}",
+        )
+        for name, alarms in found.items()
+    ]
+    columns = ("against", "validations with p < 0.05, %", "runs with at least one, %")
+    caption = (
+        f"Simulated, {runs} runs of {validations} validations of {samples:,} samples, nothing changing; ± one Monte "
+        "Carlo error."
     )
-    for name, rate in alarm_rates(**vars(arguments)).items():
-        print(f"against {name:9} {100 * rate:5.1f} %")
+    yield Table("alarms", "alarms.md", columns, rows, caption)
 
 
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, tables, runs=300, validations=40, samples=1000, seed=0)
