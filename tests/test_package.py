@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and what it needs."""
+"""The distributions: what is in them, and what they need."""
 
 import importlib.metadata
 import re
@@ -13,12 +13,29 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check"]
-    done = subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return next(folder.glob("*.whl"))
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An sdist, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    return next(dist.glob("*.whl"))
+
+
+def test_both_distributions_pass_twine(dist: Path) -> None:
+    files = sorted(str(file) for file in dist.iterdir())
+    assert [Path(file).name for file in files] == [
+        "polyweave_torch-0.1.0-py3-none-any.whl",
+        "polyweave_torch-0.1.0.tar.gz",
+    ]
+    check = [sys.executable, "-m", "twine", "check", "--strict", *files]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_module_is_in_the_wheel_once(wheel: Path) -> None:

@@ -1,30 +1,16 @@
-"""examples/release_verdict.py runs, and what it logs is the verdict of the two models' scores."""
-
-import importlib.util
-from pathlib import Path
-from types import ModuleType
+"""examples/release_verdict.py logs the verdict of the two models' scores."""
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
 from polyweave_torch.functional.verdict import verdict
-
-EXAMPLE = Path(__file__).parents[1] / "examples" / "release_verdict.py"
-
-
-@pytest.fixture(scope="module")
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release_verdict", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.examples.running import load, run
 
 
-def test_the_logged_verdict_is_that_of_the_two_models(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    candidate = example.main(epochs=2)
+def test_the_logged_verdict_is_that_of_the_two_models() -> None:
+    example = load("release_verdict")
+    candidate, printed = run(example.main, epochs=2)
     loader = candidate.trainer.val_dataloaders
     assert isinstance(loader, DataLoader)
     _, x, target = loader.dataset[:]
@@ -37,10 +23,6 @@ def test_the_logged_verdict_is_that_of_the_two_models(example: ModuleType, capsy
     for name in ("estimate", "low", "high"):
         assert logged[f"verdict/{name}"].item() == pytest.approx(getattr(pair, name).item(), rel=1e-6)
     assert candidate.report.to_dict() == wanted.to_dict()
-    assert f"{wanted.label}: {wanted.action}" in capsys.readouterr().out
+    assert f"{wanted.label}: {wanted.action}" in printed
     # The reference is the untrained start, and two epochs on three blobs are a gain.
     assert pair.low > 0.0
-
-
-def test_the_example_is_short() -> None:
-    assert len(EXAMPLE.read_text().splitlines()) < 80
