@@ -1,6 +1,7 @@
 """Everything here that touches Lightning itself: its two packages, and the attributes it keeps private."""
 
 import importlib
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,14 @@ def _import(name: str) -> Any | None:
 
 
 def _callback_bases() -> tuple[type, ...]:
-    found = [module.Callback for name in _PACKAGES if (module := _import(name)) is not None]
+    found, log = [], None
+    for name in sorted(_PACKAGES, key=lambda name: name not in sys.modules):
+        if (module := _import(name)) is not None:
+            found.append(module.Callback)
+            # Each package makes its logger that of all rank-zero messages; the one that the user imported keeps it.
+            rank_zero = importlib.import_module("lightning_utilities.core.rank_zero")
+            log = rank_zero.log if log is None else log
+            rank_zero.log = log
     if not found:
         raise ModuleNotFoundError(
             "polyweave_torch.callbacks needs Lightning, which is not installed; "
