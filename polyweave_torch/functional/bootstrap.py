@@ -59,7 +59,8 @@ def paired_bootstrap(
     no order of summation can change them; an end within a few quanta of 0 is 0.
 
     The interval is too narrow for few pairs: at a level of .95 it excludes 0 by chance in about 16 % of the cases at
-    N = 5, 11 % at 10, 7 % at 20.
+    N = 5, 10 % at 10, 7 % at 20. And it cannot show what the sample lacks: where hardly any pair differs, it covers far
+    less than its level. For right-or-wrong outcomes take :func:`paired_difference_interval`.
 
     Args:
         control: ``[N]`` or ``[N, L]`` numbers; a pair with a NaN in either arm is left out of that column.
@@ -80,7 +81,7 @@ def paired_bootstrap(
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 
     Example:
-        >>> from polyweave_torch.functional.bootstrap import paired_bootstrap
+        >>> from polyweave_torch.functional import paired_bootstrap
         >>> interval = paired_bootstrap([1, 2, 3, 4], [2, 4, 4, 5])
         >>> print(f"{interval.estimate:.2f} [{interval.low:.2f}, {interval.high:.2f}]", bool(interval.significant))
         1.25 [1.00, 1.75] True
@@ -136,7 +137,7 @@ def exact_binary_bootstrap(counts: Counts, *, level: float = 0.95) -> BootstrapI
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 
     Example:
-        >>> from polyweave_torch.functional.bootstrap import exact_binary_bootstrap
+        >>> from polyweave_torch.functional import exact_binary_bootstrap
         >>> interval = exact_binary_bootstrap([[8, 6], [2, 31]])
         >>> print(f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]", bool(interval.significant))
         0.085 [-0.021, 0.213] False
