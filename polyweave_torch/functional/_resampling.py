@@ -86,7 +86,7 @@ def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> T
     totals = units.sums.new_empty(len(units.sums), resamples)
     drawn = []
     for column, values in enumerate(units.sums):
-        few = _few_values(values)
+        few = _few_values(values.numpy())
         if few is None:
             drawn.append(column)
         else:
@@ -96,20 +96,20 @@ def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> T
     return totals / count * units.quantum.unsqueeze(1)
 
 
-def _few_values(values: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+def _few_values(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
     """The distinct values and how often each occurs, where they are few enough to be drawn instead of the units."""
     most = len(values) // _DRAWS_PER_VALUE
     # Twice as many of the values as may be distinct tell real numbers apart without sorting all of them.
-    distinct = torch.unique(values[: 2 * most])
+    distinct = np.unique(values[: 2 * most])
     if not 0 < len(distinct) <= most:
         return None
-    multiplicity = torch.zeros_like(distinct, dtype=torch.int64)
+    multiplicity = np.zeros(1, np.int64)
     # Nor do the outcomes of 0 and 1 need sorting, or marks from 1 to 5.
     if len(distinct) <= _COUNTED_IN_TURN:
-        multiplicity = torch.stack([(values == value).sum() for value in distinct])
-    if int(multiplicity.sum()) < len(values):
-        distinct, multiplicity = torch.unique(values, return_counts=True)
-    return (distinct.numpy(), multiplicity.numpy()) if len(distinct) <= most else None
+        multiplicity = np.array([np.count_nonzero(values == value) for value in distinct])
+    if multiplicity.sum() < len(values):
+        distinct, multiplicity = np.unique(values, return_counts=True)
+    return (distinct, multiplicity) if len(distinct) <= most else None
 
 
 def multinomial_totals(
