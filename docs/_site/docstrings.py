@@ -1,4 +1,4 @@
-"""Makes the reStructuredText in our docstrings (roles, mathematics) Markdown, for mkdocstrings."""
+"""Makes the reStructuredText in our docstrings (roles, mathematics, tables) Markdown, for mkdocstrings."""
 
 import re
 from importlib import import_module
@@ -12,6 +12,9 @@ PACKAGES = [
 ]
 PUBLIC = {name: f"{package}.{name}" for package in reversed(PACKAGES) for name in import_module(package).__all__}
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data):`~?\.?([\w.]+)`")
+TABLE = re.compile(
+    r"^ *(?P<rule>=+(?: +=+)+)\n(?P<head>.*)\n *(?P=rule)\n(?P<rows>(?:.*\n)+?) *(?P=rule)$", re.MULTILINE
+)
 DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *|\1 +.*)(?=\n|$))*)", re.MULTILINE)
 
 
@@ -26,10 +29,25 @@ class RestructuredText(griffe.Extension):
 
 def as_markdown(text: str) -> str:
     """The docstring with links for roles, ``$`` for mathematics, and the section name that griffe knows."""
+    text = TABLE.sub(_table, text)
     text = DISPLAY.sub(_display, text)
     text = re.sub(r":math:`([^`]+)`", r"$\1$", text)
     text = ROLE.sub(_link, text)
     return re.sub(r"^Example:$", "Examples:", text, flags=re.MULTILINE)
+
+
+def _table(match: re.Match[str]) -> str:
+    columns = [column.span() for column in re.finditer("=+", match["rule"])]
+    indent = len(match[0]) - len(match[0].lstrip())
+    lines = [match["head"], *match["rows"].rstrip("\n").split("\n")]
+    # The last column may be wider than its rule.
+    ends = [end for _, end in columns[:-1]] + [None]
+    cells = [
+        [line[indent + start : end and indent + end].strip() for (start, _), end in zip(columns, ends, strict=True)]
+        for line in lines
+    ]
+    cells.insert(1, ["---"] * len(columns))
+    return "\n".join(f"{' ' * indent}| {' | '.join(row)} |" for row in cells)
 
 
 def _display(match: re.Match[str]) -> str:

@@ -91,10 +91,11 @@ def test_the_reference_has_every_public_name_once(pages: dict[Path, Page]) -> No
     assert names <= anchors
 
 
-def test_mathematics_is_drawn_without_a_script(site: Path, pages: dict[Path, Page]) -> None:
+def test_docstrings_become_html(site: Path, pages: dict[Path, Page]) -> None:
     paired = (site / "api" / "paired.html").read_text(encoding="utf-8")
     assert paired.count("<math") > 20
     for path in pages:
         text = path.read_text(encoding="utf-8")
         assert "arithmatex" not in text, path
-        assert not re.search(r":(?:func|class|math|meth):`", text), path
+        if path.parent.name == "api":
+            assert not re.search(r":(?:func|class|math|meth):|====", text), path
