@@ -1,4 +1,5 @@
-"""Pure functions of tensors: channels, paired statistics, ensembles and gates."""
+"""Pure functions of tensors and plain values: channels, paired statistics, ensembles, gates, composites, the release
+verdict, and claims."""
 
 from polyweave_torch.functional.bootstrap import BootstrapInterval, exact_binary_bootstrap, paired_bootstrap
 from polyweave_torch.functional.channel import (

@@ -6,7 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import is_integer
+from polyweave_torch.functional._checks import (
+    Values,
+    as_tensor,
+    check_at_least_one,
+    check_mask,
+    check_same_length,
+    is_integer,
+)
 from polyweave_torch.kernels.vote import (
     Encoding,
     Members,
@@ -83,7 +90,7 @@ def gather_ballots(
     *,
     member_dim: int,
     ignore_index: int | None,
-    mask: Tensor | None,
+    mask: Values | None,
     classes: bool = True,
 ) -> tuple[Ballots, Tensor | None]:
     """Check the arguments of a hard vote; return the ballots, and the target as ``[N]``.
@@ -94,10 +101,9 @@ def gather_ballots(
     labels = as_members(preds, member_dim)
     if target is not None:
         target = as_target(target)
-    keep = kept_samples(labels, target, ignore_index, mask)
+    keep = kept_samples(labels[0], target, ignore_index, mask, like="each member")
     if num_classes is not None:
-        if num_classes < 1:
-            raise ValueError(f"num_classes must be at least 1, but is {num_classes}")
+        check_at_least_one(num_classes, name="num_classes")
         if target is not None:
             found = _Range(None, keep)
             found.look(target)
@@ -156,19 +162,15 @@ def as_target(target: Tensor) -> Tensor:
 
 
 def kept_samples(
-    labels: Members, target: Tensor | None, ignore_index: int | None, mask: Tensor | None
+    data: Tensor, target: Tensor | None, ignore_index: int | None, mask: Values | None, *, like: str
 ) -> Tensor | None:
     """``[N]`` bool: samples that neither the mask nor an ignored target leaves out; ``None``: all. Reads no value."""
-    samples = len(labels[0])
-    if target is not None and len(target) != samples:
-        raise ValueError(f"target must have one label a sample, {samples} as the members have, but has {len(target)}")
+    if target is not None:
+        check_same_length(len(data), target, name=like, other_name="target")
     keep = None
     if mask is not None:
-        if mask.dtype != torch.bool:
-            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
-        keep = mask.flatten()
-        if len(keep) != samples:
-            raise ValueError(f"mask must have one value a sample, {samples} as the members have, but has {len(keep)}")
+        keep = as_tensor(mask, empty=torch.bool, device=data.device).flatten()
+        check_mask(keep, data.shape[:1], like=like)
     if target is not None and ignore_index is not None:
         known = ~abstains(target, ignore_index)
         keep = known if keep is None else keep & known

@@ -1,4 +1,4 @@
-"""Tails of the binomial with probability 1/2 in logs and in constant time, for any number of trials."""
+"""Tails of the binomial with probability 1/2 in constant time, for any number of trials."""
 
 import math
 
@@ -11,6 +11,20 @@ _SMALL = torch.tensor(
     [math.lgamma(x + 1.0) - (x * math.log(x) - x if x else 0.0) for x in range(16)], dtype=torch.float64
 )
 _ROWS_AT_ONCE = 2**13
+
+EXACT_TRIALS = 53
+"""Up to so many trials the sums of binomial coefficients are whole numbers that float64 holds."""
+# [n, k]: coefficients and their sums up to k.
+_COEFFICIENTS = torch.tensor(
+    [[math.comb(n, k) for k in range(EXACT_TRIALS // 2 + 1)] for n in range(EXACT_TRIALS + 1)], dtype=torch.float64
+)
+_SUMS = _COEFFICIENTS.cumsum(1)
+
+
+def exact_pmf_and_tail(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    """P(X = k) and P(X <= k) for X binomial(n, 1/2), k <= n/2 and n <= EXACT_TRIALS, without any rounding."""
+    scale = torch.exp2(-n.double())
+    return _COEFFICIENTS[n, k] * scale, _SUMS[n, k] * scale
 
 
 def log_pmf(k: Tensor, n: Tensor) -> Tensor:

@@ -7,6 +7,11 @@ import torch
 from torch import Tensor
 
 Counts = Tensor | Sequence[Any]
+"""Whole numbers of samples."""
+Values = Tensor | Sequence[Any]
+"""Anything else that comes as a tensor or as (nested) sequences."""
+Numbers = Values | float
+"""Any number of numbers, one too."""
 
 
 def rate_dtype(device: torch.device) -> torch.dtype:
@@ -19,11 +24,15 @@ def is_integer(tensor: Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
+def as_tensor(values: Numbers, *, empty: torch.dtype, device: torch.device | None = None) -> Tensor:
+    """A tensor of the values; an empty list, which has no dtype of its own, gets ``empty``."""
+    tensor = torch.as_tensor(values, device=device)
+    return tensor if isinstance(values, Tensor) or tensor.numel() else tensor.to(empty)
+
+
 def as_counts(counts: Counts, *, name: str = "counts", shape: tuple[int, ...] = (2, 2)) -> Tensor:
     """Return ``counts`` as an int64 tensor that ends in ``shape`` and holds no negative value."""
-    tensor = torch.as_tensor(counts)
-    if not isinstance(counts, Tensor) and not tensor.numel():
-        tensor = tensor.to(torch.int64)  # an empty list has no dtype of its own
+    tensor = as_tensor(counts, empty=torch.int64)
     if not is_integer(tensor):
         raise TypeError(
             f"{name} must be integers, but came as {tensor.dtype}; counts are whole numbers of samples, "
@@ -77,6 +86,32 @@ def check_same_length(length: int, other: Tensor, *, name: str, other_name: str)
             f"{other_name} must have one value a sample, shape [{length}] like {name}, "
             f"but came with shape {list(other.shape)}"
         )
+
+
+def check_mask(mask: Tensor, shape: Sequence[int], *, like: str) -> None:
+    """Refuse a mask that is not bool, or not of the ``shape`` of what it masks, ``like``. Reads no value."""
+    check_tensor(mask, name="mask")
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
+    if list(mask.shape) != list(shape):
+        each = "a sample" if len(shape) == 1 else "an outcome"
+        raise ValueError(
+            f"mask must have one value {each}, shape {list(shape)} like {like}, but came with shape {list(mask.shape)}"
+        )
+
+
+def check_index(index: Tensor, length: int, *, name: str, like: str) -> None:
+    """Refuse indices that are not integers, or not one for each sample of ``like``. Reads no value."""
+    check_tensor(index, name=name)
+    check_same_length(length, index, name=like, other_name=name)
+    if not is_integer(index) and index.numel():
+        raise TypeError(f"{name} must be integers, but came as {index.dtype}")
+
+
+def check_at_least_one(value: int, *, name: str) -> None:
+    """Refuse a size below 1."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, but is {value}")
 
 
 def check_open_unit(value: float, *, name: str) -> None:

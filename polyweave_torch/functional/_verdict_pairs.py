@@ -120,8 +120,7 @@ def _pair(
         **_layer_reasons(layers.values()),
         Reason.FEW_PAIRS: bool(interval.pairs < settings.min_pairs),
         Reason.BELOW_POWER: bool(interval.pairs < needed),
-        Reason.TRIVIAL: bool(interval.significant)
-        and bool(interval.estimate.abs() < settings.trivial_difference - ROUNDING),
+        Reason.TRIVIAL: bool(interval.low > 0.0) and bool(interval.estimate < settings.trivial_difference - ROUNDING),
         Reason.JUDGES_DISAGREE: any(bool(r < settings.dissent) for r in agreement),
         Reason.JUDGES_UNDEFINED: any(
             arm.marks is not None and bool(r.isnan()) for arm, r in zip(arms, agreement, strict=True)

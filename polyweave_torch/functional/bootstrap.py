@@ -1,7 +1,7 @@
 """The paired bootstrap of a difference of means: by resampling, and exactly where the outcomes are binary."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from torch import Tensor
 
-from polyweave_torch.functional._checks import Counts, as_counts, check_open_unit, check_same_length, is_integer
+from polyweave_torch.functional._checks import (
+    Counts,
+    Values,
+    as_counts,
+    check_open_unit,
+    check_same_length,
+    is_integer,
+)
 from polyweave_torch.functional._discordants import discordant_blocks
 from polyweave_torch.functional._resampling import mean_deviations, resampled_deviations, resampling_units
 from polyweave_torch.functional.difference import wald_standard_error
-
-Values = Tensor | Sequence[Any]
 
 
 class BootstrapInterval(NamedTuple):

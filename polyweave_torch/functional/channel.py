@@ -8,24 +8,27 @@ The theory is "Correction and Corruption: A Two-Rate View of Error Flow in LLM P
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from polyweave_torch.functional._checks import (
     Counts,
+    Values,
     as_counts,
+    as_tensor,
     check_binary,
+    check_index,
+    check_mask,
     check_open_unit,
     check_outcome_dtype,
     check_range,
     check_same_length,
     check_tensor,
-    is_integer,
     rate_dtype,
 )
+from polyweave_torch.functional.difference import wald_interval
 from polyweave_torch.functional.intervals import ConfidenceInterval, jeffreys_interval, normal_quantile, wilson_interval
 
 
@@ -81,12 +84,12 @@ class ChannelOrbit(NamedTuple):
 
 
 def channel_counts(
-    before: Tensor | Sequence[Any],
-    after: Tensor | Sequence[Any],
+    before: Values,
+    after: Values,
     *,
-    slice_index: Tensor | Sequence[int] | None = None,
+    slice_index: Values | None = None,
     num_slices: int | None = None,
-    mask: Tensor | Sequence[bool] | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     r"""Count the transitions of correctness between two runs over the same samples.
 
@@ -111,8 +114,8 @@ def channel_counts(
                 [1, 1]])
     """
     before, after = torch.as_tensor(before), torch.as_tensor(after)
-    slices = None if slice_index is None else torch.as_tensor(slice_index, device=before.device)
-    keep = None if mask is None else torch.as_tensor(mask, device=before.device)
+    slices = None if slice_index is None else as_tensor(slice_index, empty=torch.int64, device=before.device)
+    keep = None if mask is None else as_tensor(mask, empty=torch.bool, device=before.device)
     check_transitions(before, after, slices, keep)
     check_binary(before, name="before")
     check_binary(after, name="after")
@@ -136,13 +139,9 @@ def check_transitions(before: Tensor, after: Tensor, slice_index: Tensor | None,
     check_outcome_dtype(before, name="before")
     check_outcome_dtype(after, name="after")
     if slice_index is not None:
-        check_same_length(len(before), slice_index, name="before", other_name="slice_index")
-        if not is_integer(slice_index) and slice_index.numel():
-            raise TypeError(f"slice_index must be integers, but came as {slice_index.dtype}")
+        check_index(slice_index, len(before), name="slice_index", like="before")
     if mask is not None:
-        check_same_length(len(before), mask, name="before", other_name="mask")
-        if mask.dtype != torch.bool:
-            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
+        check_mask(mask, before.shape, like="before")
 
 
 def count_transitions(
@@ -197,8 +196,9 @@ def estimate_channel(counts: Counts, *, smoothing: float = 0.5) -> ChannelEstima
     total = n0 + n1
     dtype = rate_dtype(table.device)
     p0 = n1.to(dtype) / total
-    c = (n01 + smoothing).to(dtype) / (n0 + 2 * smoothing).to(dtype)
-    gamma = (n10 + smoothing).to(dtype) / (n1 + 2 * smoothing).to(dtype)
+    # Widened first: an integer tensor plus a Python float has torch's default dtype, which holds no large counts.
+    c = (n01.to(dtype) + smoothing) / (n0.to(dtype) + 2 * smoothing)
+    gamma = (n10.to(dtype) + smoothing) / (n1.to(dtype) + 2 * smoothing)
     return ChannelEstimate(
         counts=table,
         n0=n0,
@@ -278,13 +278,12 @@ def channel_intervals(
 
 def delta_interval(table: Tensor, *, level: float) -> ConfidenceInterval:
     """delta ± z·se for checked counts, cut to [-1, 1]; [-1, 1] where there is no sample."""
-    n01, n10, total = table[..., 0, 1], table[..., 1, 0], table.sum((-2, -1))
-    dtype = rate_dtype(table.device)
-    difference, n = (n01 - n10).to(dtype), total.to(dtype)
-    half = normal_quantile(level) * torch.sqrt(((n01 + n10).to(dtype) - difference**2 / n).clamp(min=0)) / n
-    low = torch.where(total == 0, -1.0, difference / n - half).clamp(-1, 1)
-    high = torch.where(total == 0, 1.0, difference / n + half).clamp(-1, 1)
-    return ConfidenceInterval(low, high)
+    table = table.to(rate_dtype(table.device))
+    total = table.sum((-2, -1))
+    low, high = wald_interval(table[..., 0, 1], table[..., 1, 0], total, normal_quantile(level))
+    return ConfidenceInterval(
+        low.clamp(-1.0, 1.0).masked_fill(total == 0.0, -1.0), high.clamp(-1.0, 1.0).masked_fill(total == 0.0, 1.0)
+    )
 
 
 def predict_post_accuracy(p0: float | Tensor, channel: ChannelEstimate) -> Tensor:
@@ -335,6 +334,12 @@ def iterate_channel(p0: float | Tensor, channel: ChannelEstimate, steps: int) ->
     power = torch.arange(steps + 1, device=moved.device).view(-1, *[1] * moved.dim())
     accuracy = fixed_point + (1 - moved) ** power * (start - fixed_point)
     return ChannelOrbit(accuracy=torch.where(moved == 0, start, accuracy), fixed_point=fixed_point)
+
+
+def check_one_table(channel: ChannelEstimate, *, slice: str) -> None:
+    """Refuse an estimate of several tables where a slice has one."""
+    if channel.c.dim():
+        raise ValueError(f"the channel of slice {slice!r} holds {channel.c.numel()} tables; pass one a slice")
 
 
 def as_accuracy(value: float | Tensor, *, like: Tensor, name: str) -> Tensor:

@@ -2,16 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special
 from torch import Tensor
 
-from polyweave_torch.functional._checks import as_counts
+from polyweave_torch.functional._checks import Counts, Values, as_counts
+from polyweave_torch.functional._chi_square import chi_square_tail
 from polyweave_torch.functional.gram import OutcomeGram, check_gram, outcome_gram
 
 # Column totals that the exact permutation enumerates at most: seconds, and under a gigabyte.
@@ -34,11 +33,11 @@ class CochranQResult(NamedTuple):
 
 
 def cochran_q(
-    correct: Tensor | Sequence[Any] | None = None,
+    correct: Values | None = None,
     *,
-    gram: OutcomeGram | Tensor | Sequence[Any] | None = None,
-    n: Tensor | Sequence[Any] | int | None = None,
-    row_totals: Tensor | Sequence[int] | None = None,
+    gram: OutcomeGram | Counts | None = None,
+    n: Counts | int | None = None,
+    row_totals: Counts | None = None,
     permutation: bool = False,
 ) -> CochranQResult:
     r"""Test whether K conditions on the same rows are equally accurate.
@@ -91,7 +90,7 @@ def cochran_q(
     # All rows concordant: nothing differs.
     statistic = statistic.masked_fill(spread == 0, 0.0).masked_fill((rows == 0) | (conditions < 2), math.nan)
     if not permutation:
-        p_value = torch.as_tensor(special.gammaincc(df / 2, statistic.numpy() / 2))
+        p_value = chi_square_tail(statistic, torch.tensor(df))
     elif histogram is None:
         raise TypeError("permutation=True needs the rows (correct), an OutcomeGram, or row_totals beside the matrix")
     else:

@@ -7,15 +7,14 @@ different things, which is why every composite comes with the number of layers b
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import rate_dtype
+from polyweave_torch.functional._checks import Numbers, Values, rate_dtype
 from polyweave_torch.functional.correlation import pearson
 
-Scores = Tensor | Sequence[Any]
 Standardize = Literal["z", "rank"]
 
 # What a sum of decimal fractions may be off a threshold that it should meet: 4.1 - 4.0 is below 0.1 by 4e-16.
@@ -35,6 +34,7 @@ class RankedRun(NamedTuple):
     """One run in a ranking by composite."""
 
     name: str
+    """As it was given."""
     composite: Tensor
     """Mean composite over the samples that have one."""
     layers: dict[str, Tensor]
@@ -47,7 +47,7 @@ class RankedRun(NamedTuple):
     """Whether the run has the same layers as the first run that was given."""
 
 
-def layer_score(passed_weight: Tensor | float | Sequence[Any], total_weight: Tensor | float | Sequence[Any]) -> Tensor:
+def layer_score(passed_weight: Numbers, total_weight: Numbers) -> Tensor:
     r"""Score of a layer of checks, from 1 where none passed to 5 where all did.
 
     .. math:: 1 + 4 \cdot \frac{\text{passed weight}}{\text{total weight}}
@@ -57,7 +57,7 @@ def layer_score(passed_weight: Tensor | float | Sequence[Any], total_weight: Ten
         total_weight: sum of the weights of all checks, broadcast against it.
 
     Returns:
-        Scores in [1, 5] on the input's device, float64 (float32 on MPS); NaN, a missing layer, where the total is 0.
+        Values in [1, 5] on the input's device, float64 (float32 on MPS); NaN, a missing layer, where the total is 0.
 
     Raises:
         ValueError: where a weight is negative, or more passed than there is.
@@ -83,14 +83,14 @@ def layer_score(passed_weight: Tensor | float | Sequence[Any], total_weight: Ten
 
 
 def composite_score(
-    layers: Scores, *, weights: Scores | None = None, standardize: Standardize | None = None
+    layers: Values, *, weights: Values | None = None, standardize: Standardize | None = None
 ) -> CompositeResult:
     r"""Composite of each sample: the mean of the layers it has.
 
     .. math:: \frac{\sum_l w_l s_l}{\sum_l w_l} \quad \text{over the layers } l \text{ present in the sample}
 
     Args:
-        layers: ``[..., L]`` scores, NaN where a layer is missing. Scores start at 1, so a mark of 0 or below is a
+        layers: ``[..., L]`` scores, NaN where a layer is missing. Values start at 1, so a mark of 0 or below is a
             judgement that failed, and missing too.
         weights: L weights, not negative; by default equal ones. They are renormalised over the present layers.
         standardize: bring layers of different spread on one scale first, over all samples given (so stack both arms):
@@ -123,7 +123,7 @@ def composite_score(
     return CompositeResult(score, (mass > 0.0).sum(-1))
 
 
-def inter_judge_pearson(marks: Scores) -> Tensor:
+def inter_judge_pearson(marks: Values) -> Tensor:
     """How far judges agree: the mean of the Pearson correlations of all pairs of them.
 
     Args:
@@ -151,21 +151,25 @@ def inter_judge_pearson(marks: Scores) -> Tensor:
 
 
 def rank_runs(
-    runs: Mapping[str, Scores], *, layer_names: Sequence[str], weights: Scores | None = None, gate: float = 3.5
+    runs: Mapping[str, Values],
+    *,
+    layer_names: Sequence[str],
+    weights: Mapping[str, float] | Values | None = None,
+    gate: float = 3.5,
 ) -> tuple[RankedRun, ...]:
     """Order runs by their mean composite, the highest first, and flag those whose layers differ.
 
     Args:
         runs: ``[N, L]`` scores by name, as in :func:`composite_score`; runs without a composite come last.
         layer_names: L names.
-        weights: as in :func:`composite_score`.
+        weights: of the layers, by name or in their order, as in :func:`composite_score`.
         gate: what the mean of each present layer has to reach.
 
     Returns:
         One :class:`RankedRun` a run; equals stay in the order given.
 
     Raises:
-        ValueError: where scores don't have one column a layer.
+        ValueError: where scores don't have one column a layer, or weights don't fit the layers.
 
     Example:
         >>> from polyweave_torch.functional.composite import rank_runs
@@ -174,11 +178,12 @@ def rank_runs(
         [('b', 4.5, False), ('a', 4.0, True)]
     """
     names = check_layer_names(layer_names)
+    in_order = weights_in_order(weights, names)
     ranked: list[RankedRun] = []
     for name, values in runs.items():
         scores = usable_scores(values)
         check_layers(scores, names, name=name)
-        composites = composite_score(scores, weights=weights).score
+        composites = composite_score(scores, weights=in_order).score
         means = scores.nanmean(0).cpu()
         comparable = not ranked or bool((means.isnan() == torch.stack([*ranked[0].layers.values()]).isnan()).all())
         ranked.append(
@@ -194,8 +199,8 @@ def rank_runs(
     return tuple(sorted(ranked, key=lambda run: -float(run.composite.nan_to_num(nan=-torch.inf))))
 
 
-def usable_scores(values: Scores) -> Tensor:
-    """Scores as floats of the device's widest kind, NaN where there is none: no number, or not above 0."""
+def usable_scores(values: Values) -> Tensor:
+    """Values as floats of the device's widest kind, NaN where there is none: no number, or not above 0."""
     scores = _as_floats(values)
     return torch.where((scores > 0.0) & scores.isfinite(), scores, torch.nan)
 
@@ -215,6 +220,19 @@ def check_layer_names(layer_names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(layer_names, str) or not names or len(set(names)) != len(names):
         raise ValueError(f"layers must be one or more different names, but are {layer_names!r}")
     return names
+
+
+def weights_in_order(
+    weights: Mapping[str, float] | Values | None, layer_names: Sequence[str]
+) -> tuple[float, ...] | None:
+    """Weights in the order of the layers, where they may have come by name."""
+    if weights is None:
+        return None
+    if isinstance(weights, Mapping):
+        if set(weights) != set(layer_names):
+            raise ValueError(f"weights must name each of the layers {list(layer_names)}, but name {list(weights)}")
+        weights = [weights[name] for name in layer_names]
+    return tuple(float(weight) for weight in weights)
 
 
 def passes_gate(means: Tensor, gate: float) -> Tensor:
@@ -253,14 +271,14 @@ def composite_means(sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return means[:layers], (sums[layers:] / shares).sum() / counts[layers:].sum()
 
 
-def _as_floats(values: Tensor | float | Sequence[Any]) -> Tensor:
+def _as_floats(values: Numbers) -> Tensor:
     tensor = values if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
     if tensor.dtype == torch.bool or tensor.is_complex():
         raise TypeError(f"scores and weights must be real numbers, but came as {tensor.dtype}")
     return tensor.detach().to(rate_dtype(tensor.device))
 
 
-def _checked_weights(weights: Scores | None, scores: Tensor) -> Tensor:
+def _checked_weights(weights: Values | None, scores: Tensor) -> Tensor:
     if weights is None:
         return scores.new_ones(scores.shape[-1])
     weight = _as_floats(weights).to(scores)
@@ -284,7 +302,7 @@ def _standardized(scores: Tensor, how: Standardize) -> Tensor:
         filled = columns.T.masked_fill(missing.T, torch.inf).contiguous()
         ordered = filled.sort(1).values
         below, upto = (torch.searchsorted(ordered, filled, side=side) for side in ("left", "right"))
-        columns = ((below + upto + 1).T / 2.0).to(columns).masked_fill(missing, torch.nan)
+        columns = ((below + upto + 1).T.to(columns) / 2.0).masked_fill(missing, torch.nan)
     centred = columns - columns.nanmean(0)
     spread = centred.square().nanmean(0).sqrt()
     # A rounded mean may leave a constant layer with a spread of 1e-16.

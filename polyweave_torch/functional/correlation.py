@@ -1,16 +1,14 @@
 """Pearson's correlation with its interval, for judges, scores and whatever else should agree."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from scipy import special
 from torch import Tensor
 
+from polyweave_torch.functional._checks import Values
 from polyweave_torch.functional.intervals import normal_quantile
-
-Values = Tensor | Sequence[Any]
 
 
 class PearsonResult(NamedTuple):

@@ -80,11 +80,11 @@ def paired_difference_interval(
     elif method == "newcombe":
         low, high = _newcombe(table, z)
     elif method == "wald":
-        low, high = _wald(gained, lost, total, z)
+        low, high = wald_interval(gained, lost, total, z)
     elif method == "agresti-min":
-        low, high = _wald(gained + 0.5, lost + 0.5, total + 2.0, z)
+        low, high = wald_interval(gained + 0.5, lost + 0.5, total + 2.0, z)
     elif method == "bonett-price":
-        low, high = _wald(gained + 1.0, lost + 1.0, total + 2.0, z)
+        low, high = wald_interval(gained + 1.0, lost + 1.0, total + 2.0, z)
     else:
         raise ValueError(
             f"method must be tango, newcombe, wald, agresti-min or bonett-price, but is {method!r}; "
@@ -137,7 +137,8 @@ def wald_standard_error(gained: Tensor, lost: Tensor, total: Tensor) -> Tensor:
     return torch.sqrt((4.0 * gained * lost + concordant * (gained + lost)) / total) / total
 
 
-def _wald(gained: Tensor, lost: Tensor, total: Tensor, z: float) -> tuple[Tensor, Tensor]:
+def wald_interval(gained: Tensor, lost: Tensor, total: Tensor, z: float) -> tuple[Tensor, Tensor]:
+    """(gained - lost) / total ± z standard errors, not cut to [-1, 1]; NaN where total is 0."""
     centre, reach = (gained - lost) / total, z * wald_standard_error(gained, lost, total)
     return centre - reach, centre + reach
 

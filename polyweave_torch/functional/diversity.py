@@ -1,12 +1,11 @@
 """Diversity of an ensemble, from the Gram matrix of its members' correctness."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import rate_dtype
+from polyweave_torch.functional._checks import Counts, rate_dtype
 from polyweave_torch.functional.gram import OutcomeGram, paired_tables
 
 
@@ -27,7 +26,7 @@ class Diversity(NamedTuple):
     """Interrater agreement on correctness beyond chance; 0 for independent members, lower for more diverse ones."""
 
 
-def diversity(gram: OutcomeGram | Tensor | Sequence[Any], n: Tensor | Sequence[Any] | int | None = None) -> Diversity:
+def diversity(gram: OutcomeGram | Counts, n: Counts | int | None = None) -> Diversity:
     r"""Measures of how differently the members of an ensemble err.
 
     With the pair's table :math:`n_{ab}` (a: the first is right, b: the second), :math:`r` members right on a sample and
@@ -88,7 +87,7 @@ def diversity(gram: OutcomeGram | Tensor | Sequence[Any], n: Tensor | Sequence[A
     )
 
 
-def _one_n(gram: OutcomeGram | Tensor | Sequence[Any], n: Tensor | Sequence[Any] | int | None) -> Any:
+def _one_n(gram: OutcomeGram | Counts, n: Counts | int | None) -> Any:
     """``n`` as one number a matrix, also where it came as the matrix MᵀM of an OutcomeGram without gaps."""
     if isinstance(gram, Tensor) and isinstance(n, Tensor) and n.ndim > 1 and n.shape == gram.shape:
         if bool((n != n[..., :1, :1]).any()):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.functional._ballots import gather_ballots
-from polyweave_torch.functional._checks import rate_dtype
+from polyweave_torch.functional._checks import Values, rate_dtype
 from polyweave_torch.functional.ensemble_counts import count_agreements, count_ballots, unpack_counts
 
 Predictions = Tensor | Sequence[Tensor]
@@ -26,7 +26,7 @@ def ensemble_accuracy(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Accuracy of the majority vote: the share of samples, of those with a vote, on which the vote is right.
 
@@ -62,7 +62,7 @@ def mean_accuracy(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Mean of the members' accuracies, each over the samples on which the member voted.
 
@@ -98,7 +98,7 @@ def member_accuracies(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Accuracy of each member, over the samples on which it voted.
 
@@ -131,7 +131,7 @@ def ensemble_gain(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """What voting gains: accuracy of the majority vote less the mean of the members' accuracies.
 
@@ -159,7 +159,7 @@ def ensemble_gain(
 
 
 def disagreement_rate(
-    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Tensor | None = None
+    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Values | None = None
 ) -> Tensor:
     r"""Share of samples on which the members are not unanimous.
 
@@ -189,7 +189,7 @@ def disagreement_rate(
 
 
 def pairwise_disagreement(
-    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Tensor | None = None
+    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Values | None = None
 ) -> Tensor:
     r"""Share of pairs of members that give different labels, over the pairs of a sample and then over samples.
 
@@ -225,7 +225,7 @@ def oracle_disagreement(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     r"""Share of pairs of members of whom exactly one is right, over the pairs of a sample and then over samples.
 
@@ -258,7 +258,7 @@ def oracle_disagreement(
 
 
 def disagreement_matrix(
-    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Tensor | None = None
+    preds: Predictions, *, member_dim: int = 0, ignore_index: int | None = None, mask: Values | None = None
 ) -> Tensor:
     """Share of samples, of those on which both voted, to which two members give different labels, for all pairs.
 
@@ -299,8 +299,16 @@ def member_accuracies_from_counts(counts: Tensor) -> Tensor:
 
 
 def mean_accuracy_from_counts(counts: Tensor) -> Tensor:
-    """Formula of :func:`mean_accuracy`."""
-    return member_accuracies_from_counts(counts).nanmean()
+    """Formula of :func:`mean_accuracy`.
+
+    On the most votes of a member as common denominator, so that without abstentions there is one division of two
+    integers, and members that are all alike have the accuracy of their vote to the last bit.
+    """
+    parts = unpack_counts(counts)
+    votes = parts.member_votes.to(rate_dtype(counts.device))
+    # A member that never voted adds 0 times infinity, which is NaN.
+    right = (parts.member_right * (votes.max() / votes)).nansum()
+    return right / (votes.max() * (votes > 0).sum())
 
 
 def ensemble_gain_from_counts(counts: Tensor) -> Tensor:
@@ -340,7 +348,7 @@ def _count(
     num_classes: int | None,
     member_dim: int,
     ignore_index: int | None,
-    mask: Tensor | None,
+    mask: Values | None,
     *,
     classes: bool = True,
     votes: bool = True,

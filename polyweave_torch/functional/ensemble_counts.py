@@ -8,10 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from polyweave_torch.functional._ballots import Ballots, as_members, as_target, kept_samples
+from polyweave_torch.functional._checks import Values
 from polyweave_torch.functional.gram import gram_update
 from polyweave_torch.kernels.flags import row_sums
 from polyweave_torch.kernels.vote import (
     Encoding,
+    can_hold,
     choose_encoding,
     count_votes,
     empty_tally,
@@ -50,7 +52,7 @@ def ensemble_counts(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Count a batch, without reading a value: no wait for the device, one graph under ``torch.compile``.
 
@@ -75,7 +77,7 @@ def ensemble_counts(
     """
     labels = as_members(preds, member_dim)
     target = None if target is None else as_target(target)
-    keep = kept_samples(labels, target, ignore_index, mask)
+    keep = kept_samples(labels[0], target, ignore_index, mask, like="each member")
     encoding = choose_encoding(0, num_classes - 1, len(labels), abstentions=ignore_index is not None)
     return count_ballots(Ballots(labels, encoding, ignore_index, keep), target)
 
@@ -97,16 +99,25 @@ def unpack_counts(counts: Tensor) -> EnsembleCounts:
     return EnsembleCounts(*(part.squeeze(0) if index > 4 else part for index, part in enumerate(parts)))
 
 
-def agreement_counts(preds: Tensor | Sequence[Tensor], *, member_dim: int = 0, mask: Tensor | None = None) -> Tensor:
+def agreement_counts(
+    preds: Tensor | Sequence[Tensor],
+    target: Tensor | None = None,
+    *,
+    member_dim: int = 0,
+    ignore_index: int | None = None,
+    mask: Values | None = None,
+) -> Tensor:
     """How often each two members agree, without reading a value, over labels of any range.
 
     Args:
         preds: ``[M, N]`` integer labels, or M tensors of N labels each.
+        target: ``[N]`` integer labels, looked at for samples to leave out only.
         member_dim: the dimension of the members where ``preds`` is one tensor: 1 for ``[N, M]``.
+        ignore_index: the label of a member that abstains; as a target it drops the sample.
         mask: ``[N]`` bool, False leaves a sample out.
 
     Returns:
-        int64 ``[2, M, M]``: samples on which two members agree (above the diagonal, else 0), and samples in all.
+        int64 ``[2, M, M]``: samples on which two members agree (above the diagonal, else 0), and on which both voted.
 
     Example:
         >>> import torch
@@ -114,7 +125,12 @@ def agreement_counts(preds: Tensor | Sequence[Tensor], *, member_dim: int = 0, m
         tensor([2, 3])
     """
     labels = as_members(preds, member_dim)
-    return count_agreements(Ballots(labels, keep_encoding(labels), None, kept_samples(labels, None, None, mask)))
+    target = None if target is None else as_target(target)
+    keep = kept_samples(labels[0], target, ignore_index, mask, like="each member")
+    encoding = keep_encoding(labels)
+    if ignore_index is not None and not can_hold(encoding.dtype, len(labels)):
+        encoding = encoding._replace(dtype=torch.int64)  # an abstention is written as the member's number
+    return count_agreements(Ballots(labels, encoding, ignore_index, keep))
 
 
 def count_agreements(ballots: Ballots) -> Tensor:
@@ -127,7 +143,8 @@ def count_agreements(ballots: Ballots) -> Tensor:
         for member in range(members - 1):
             same = torch.eq(codes[member], codes[member + 1 :], out=buffer[member + 1 :])
             if voted is not None:
-                same.mul_(voted[member])
+                # Both have to vote: labels of any range leave no code for abstentions that is no label too.
+                same.mul_(voted[member]).mul_(voted[member + 1 :])
             agreeing[member, member + 1 :] += row_sums(same)
         together += codes.shape[1] if voted is None else gram_update(voted.t()).gram
         del codes, voted, buffer

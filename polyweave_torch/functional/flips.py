@@ -1,12 +1,11 @@
 """Flips: samples whose correctness, or whose answer, changed."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import Counts, as_counts, check_same_length, rate_dtype
+from polyweave_torch.functional._checks import Counts, Values, as_counts, check_same_length, rate_dtype
 from polyweave_torch.functional.channel import cells
 
 
@@ -69,9 +68,7 @@ def flip_rates(counts: Counts) -> FlipRates:
     )
 
 
-def answer_churn(
-    before: Tensor | Sequence[Any], after: Tensor | Sequence[Any], target: Tensor | Sequence[Any]
-) -> AnswerChurn:
+def answer_churn(before: Values, after: Values, target: Values) -> AnswerChurn:
     """How many answers changed, and how many wrong ones became differently wrong.
 
     Accuracy churn sees only answers that crossed the line between right and wrong; a model that is wrong in a new way

@@ -12,12 +12,13 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.functional._checks import Values, check_open_unit
 from polyweave_torch.functional.channel import (
     ChannelEstimate,
     as_accuracy,
     break_even,
     channel_counts,
+    check_one_table,
     delta_interval,
     estimate_channel,
     expected_gain,
@@ -26,6 +27,8 @@ from polyweave_torch.functional.channel import (
 from polyweave_torch.functional.intervals import normal_quantile
 
 MARGINAL_BAND = 0.05
+# What rounding may do to a difference of rates that is 0, or the band's edge, in exact arithmetic.
+_ROUNDING = 1e-12
 
 
 class Quadrant(enum.IntEnum):
@@ -98,7 +101,7 @@ def should_activate_step(p0: float | Tensor, channel: ChannelEstimate, *, cost_t
     Args:
         p0: accuracy before the step, in [0, 1], broadcast against the channel.
         channel: an estimate.
-        cost_threshold: what the step costs, in accuracy; the gain must exceed it strictly.
+        cost_threshold: what the step costs, in accuracy; the gain must exceed it, by more than rounding (1e-12).
 
     Returns:
         :class:`StepDecision`. No data never activates: False where a group that has weight at p0 was not observed,
@@ -114,7 +117,7 @@ def should_activate_step(p0: float | Tensor, channel: ChannelEstimate, *, cost_t
     accuracy = as_accuracy(p0, like=channel.c, name="p0")
     gain = expected_gain(accuracy, channel.c, channel.gamma)
     threshold = torch.full_like(gain, cost_threshold)
-    return StepDecision(_observed(accuracy, channel) & (gain > threshold), gain, threshold)
+    return StepDecision(_observed(accuracy, channel) & (gain > threshold + _ROUNDING), gain, threshold)
 
 
 def phase_plane_diagnosis(
@@ -129,7 +132,8 @@ def phase_plane_diagnosis(
     .. math:: \text{surplus} = c - \frac{p_0}{1 - p_0}\,\gamma, \qquad \text{gain} = (1 - p_0)\,c - p_0\,\gamma
 
     ``by="surplus"``: HELPFUL above 0, MARGINAL in (-0.05, 0], else HARMFUL; at p0 = 1, where the surplus is -inf, the
-    gain decides: MARGINAL if gamma is 0, else HARMFUL. ``by="gain"``: the same thresholds on the gain.
+    gain decides: MARGINAL if gamma is 0, else HARMFUL. ``by="gain"``: the same thresholds on the gain. What lies within
+    1e-12 of a threshold is taken to be on it, since rates are rounded.
     ``by="interval"``: MARGINAL while the confidence interval of the gain contains 0. At the channel's own p0 that is
     the interval of delta; at a given p0 the gain's variance is (1-p0)²·c(1-c)/n0 + p0²·gamma(1-gamma)/n1.
 
@@ -153,18 +157,19 @@ def phase_plane_diagnosis(
     at, c, gamma = torch.broadcast_tensors(at, channel.c, channel.gamma)  # type: ignore[no-untyped-call]
     gain = expected_gain(at, c, gamma)
     break_even_c = break_even(at, gamma)
-    surplus = c - break_even_c
+    # c is NaN where it is raw and nothing was wrong; there it has no part in the surplus.
+    surplus = torch.where(at == 1, -torch.inf, c - break_even_c)
     if by == "surplus":
-        harmful = torch.where(at == 1, gain < 0, surplus <= -MARGINAL_BAND)
-        sign = _sign(harmful=harmful, helpful=surplus > 0)
+        helpful, harmful = surplus > _ROUNDING, torch.where(at == 1, gain < 0, surplus <= _ROUNDING - MARGINAL_BAND)
     elif by == "gain":
-        sign = _sign(harmful=gain <= -MARGINAL_BAND, helpful=gain > 0)
+        helpful, harmful = gain > _ROUNDING, gain <= _ROUNDING - MARGINAL_BAND
     elif by == "interval":
         check_open_unit(level, name="level")
         low, high = delta_interval(channel.counts, level=level) if p0 is None else _gain_interval(at, channel, level)
-        sign = _sign(harmful=high < 0, helpful=low > 0)
+        helpful, harmful = low > 0, high < 0
     else:
         raise ValueError(f'by must be "surplus", "gain" or "interval", but is {by!r}')
+    sign = helpful.to(torch.int8) - harmful.to(torch.int8)
     return PhasePlaneDiagnosis(
         c=c,
         gamma=gamma,
@@ -192,8 +197,8 @@ def quadrant_names(quadrant: Tensor | int) -> str | list[Any]:
 
 
 def estimate_slice_channels(
-    before: Tensor | Sequence[Any],
-    after: Tensor | Sequence[Any],
+    before: Values,
+    after: Values,
     slices: Sequence[str],
     *,
     smoothing: float = 0.5,
@@ -240,6 +245,9 @@ def slice_gating_decisions(
     Returns:
         One :class:`GatingDecision` a slice, names ascending. An empty slice is never activated.
 
+    Raises:
+        ValueError: where an estimate holds several tables.
+
     Example:
         >>> channels = estimate_slice_channels([0, 0, 1, 1], [1, 1, 1, 0], ["easy", "easy", "easy", "hard"])
         >>> [(decision.slice, decision.activate) for decision in slice_gating_decisions(channels)]
@@ -248,6 +256,7 @@ def slice_gating_decisions(
     decisions = []
     for name in sorted(channels):
         channel = channels[name]
+        check_one_table(channel, slice=name)
         step = should_activate_step(channel.p0, channel, cost_threshold=cost_threshold)
         decisions.append(
             GatingDecision(
@@ -267,10 +276,6 @@ def slice_gating_decisions(
 def _observed(p0: Tensor, channel: ChannelEstimate) -> Tensor:
     unseen = ((channel.n0 == 0) & (p0 < 1)) | ((channel.n1 == 0) & (p0 > 0))
     return ~(unseen | p0.isnan())
-
-
-def _sign(*, harmful: Tensor, helpful: Tensor) -> Tensor:
-    return helpful.to(torch.int8) - harmful.to(torch.int8)
 
 
 def _gain_interval(p0: Tensor, channel: ChannelEstimate, level: float) -> tuple[Tensor, Tensor]:

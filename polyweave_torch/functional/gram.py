@@ -1,12 +1,20 @@
 """The Gram matrix of correctness: the K x K integers that hold every paired table of K conditions on the same rows."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import as_counts, check_binary, check_outcome_dtype, check_same_length
+from polyweave_torch.functional._checks import (
+    Counts,
+    Values,
+    as_counts,
+    as_tensor,
+    check_binary,
+    check_index,
+    check_mask,
+    check_outcome_dtype,
+)
 
 # Below 2^24 rows a float32 sum of zeros and ones is exact; a block of few rows is all overhead.
 _MIN_ROWS, _MAX_ROWS = 2**10, 2**24 - 1
@@ -35,7 +43,7 @@ class OutcomeGram(NamedTuple):
     """[..., K+1]: how many complete rows have 0, 1, ..., K right conditions."""
 
 
-def outcome_gram(correct: Tensor | Sequence[Any], *, mask: Tensor | None = None) -> OutcomeGram:
+def outcome_gram(correct: Values, *, mask: Values | None = None) -> OutcomeGram:
     """Count, for every pair of K conditions, the rows on which both are right: XᵀX, exactly.
 
     From these K² integers follow all pairwise McNemar tables, Cochran's Q and the diversity measures of an ensemble.
@@ -50,6 +58,7 @@ def outcome_gram(correct: Tensor | Sequence[Any], *, mask: Tensor | None = None)
 
     Raises:
         ValueError: If an observed outcome is neither 0 nor 1, or a shape does not fit.
+        TypeError: If the mask is not bool.
 
     Example:
         >>> import torch
@@ -60,12 +69,10 @@ def outcome_gram(correct: Tensor | Sequence[Any], *, mask: Tensor | None = None)
         ([[3, 2, 1], [2, 2, 1], [1, 1, 2]], [0, 2, 1, 1])
     """
     correct = torch.as_tensor(correct)
-    check_outcome_dtype(correct, name="correct")
-    if mask is not None:
-        mask = torch.as_tensor(mask, device=correct.device)
-    _check_shapes(correct, mask)
-    check_binary(correct if mask is None else correct.masked_fill(~mask, 0), name="correct")
-    return gram_update(correct, mask=mask)
+    seen = None if mask is None else as_tensor(mask, empty=torch.bool, device=correct.device)
+    check_outcomes(correct, seen)
+    check_binary(correct if seen is None else correct.masked_fill(~seen, 0), name="correct")
+    return gram_update(correct, mask=seen)
 
 
 def gram_update(
@@ -93,7 +100,7 @@ def gram_update(
         >>> gram_update(correct, slice_index=torch.tensor([0, 1, 1]), num_slices=2).gram.tolist()
         [[[1, 0], [0, 0]], [[1, 1], [1, 2]]]
     """
-    _check_shapes(correct, mask, slice_index)
+    check_outcomes(correct, mask, slice_index)
     rows, conditions = correct.shape
     strata = 1 if num_slices is None else num_slices
     if (slice_index is None and strata != 1) or (slice_index is not None and num_slices is None):
@@ -113,9 +120,7 @@ def gram_update(
     return counts if num_slices is not None else OutcomeGram(*(count.squeeze(0) for count in counts))
 
 
-def paired_tables(
-    gram: OutcomeGram | Tensor | Sequence[Any], *, n: Tensor | Sequence[Any] | int | None = None
-) -> Tensor:
+def paired_tables(gram: OutcomeGram | Counts, *, n: Counts | int | None = None) -> Tensor:
     """The 2x2 table of every ordered pair of conditions, indexed [first, second, first's outcome, second's outcome].
 
     n11 = G_ij, n10 = G_ii - G_ij, n01 = G_jj - G_ij, n00 the rest of the n rows; with an `OutcomeGram`, over the rows
@@ -152,7 +157,7 @@ def paired_tables(
     return torch.stack((wrong_before, right_before), dim=-2)
 
 
-def check_gram(gram: Tensor | Sequence[Any], n: Tensor | Sequence[Any] | int | None) -> tuple[Tensor, Tensor]:
+def check_gram(gram: Counts, n: Counts | int | None) -> tuple[Tensor, Tensor]:
     """A bare Gram matrix and its number of rows as int64, refused where no n rows of outcomes can have given it."""
     if n is None:
         raise TypeError("n, the number of rows, is needed beside a bare [K, K] Gram matrix: it does not hold it")
@@ -225,16 +230,15 @@ def _zeros_and_ones(flags: Tensor) -> Tensor:
     return flags.view(torch.uint8).to(torch.float32)
 
 
-def _check_shapes(correct: Tensor, mask: Tensor | None, slice_index: Tensor | None = None) -> None:
+def check_outcomes(correct: Tensor, mask: Tensor | None, slice_index: Tensor | None = None) -> None:
+    """Check shapes and dtypes of the outcomes of several conditions. Reads no value."""
+    check_outcome_dtype(correct, name="correct")
     if correct.dim() != 2:
         raise ValueError(
             f"correct must have shape [N, K], one row a sample and one column a condition, but came with shape "
             f"{list(correct.shape)}"
         )
-    if mask is not None and (mask.dtype != torch.bool or mask.shape != correct.shape):
-        raise ValueError(
-            f"mask must be bool of shape {list(correct.shape)} like correct, True where an outcome was observed, "
-            f"but came as {mask.dtype} of shape {list(mask.shape)}"
-        )
+    if mask is not None:
+        check_mask(mask, correct.shape, like="correct")
     if slice_index is not None:
-        check_same_length(correct.shape[0], slice_index, name="correct", other_name="slice_index")
+        check_index(slice_index, len(correct), name="slice_index", like="correct")

@@ -1,16 +1,13 @@
 """Confidence intervals of one proportion: Wilson's score interval and Jeffreys' equal-tailed interval."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from scipy import special
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_open_unit, rate_dtype
-
-Number = Tensor | float | Sequence[Any]
+from polyweave_torch.functional._checks import Numbers, check_open_unit, rate_dtype
 
 
 class ConfidenceInterval(NamedTuple):
@@ -29,7 +26,7 @@ class WilsonInterval(NamedTuple):
     level: float
 
 
-def wilson_interval(successes: Number, n: Number, *, level: float = 0.95, z: float | None = None) -> WilsonInterval:
+def wilson_interval(successes: Numbers, n: Numbers, *, level: float = 0.95, z: float | None = None) -> WilsonInterval:
     r"""Wilson's score interval of a proportion: every rate that a two-sided score test does not reject.
 
     The ends are the roots of :math:`(s/n - p)^2 = z^2 p (1-p) / n`,
@@ -75,7 +72,7 @@ def wilson_interval(successes: Number, n: Number, *, level: float = 0.95, z: flo
     return WilsonInterval(s / n, low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), level)
 
 
-def jeffreys_interval(successes: Number, n: Number, *, level: float = 0.95) -> ConfidenceInterval:
+def jeffreys_interval(successes: Numbers, n: Numbers, *, level: float = 0.95) -> ConfidenceInterval:
     r"""Jeffreys' interval of a proportion: equal tails of the posterior under the prior Beta(1/2, 1/2).
 
     The ends are the :math:`(1 - level)/2` and :math:`(1 + level)/2` quantiles of Beta(s + 1/2, n - s + 1/2), also at
@@ -117,7 +114,7 @@ def normal_quantile(level: float) -> float:
     return float(special.ndtri(0.5 + level / 2.0))
 
 
-def _successes_and_trials(successes: Number, n: Number) -> tuple[Tensor, Tensor]:
+def _successes_and_trials(successes: Numbers, n: Numbers) -> tuple[Tensor, Tensor]:
     """Both as floats on the device of the tensor among them."""
     device = next((value.device for value in (successes, n) if isinstance(value, Tensor)), torch.device("cpu"))
     dtype = rate_dtype(device)

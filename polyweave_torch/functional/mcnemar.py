@@ -1,5 +1,6 @@
 """McNemar's test of two paired conditions, in any number of tables at once, and of all pairs of K conditions."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -7,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._binomial import log_pmf, tail_ratio
-from polyweave_torch.functional._checks import Counts, as_counts
+from polyweave_torch.functional._binomial import EXACT_TRIALS, exact_pmf_and_tail, log_pmf, tail_ratio
+from polyweave_torch.functional._checks import Counts, as_counts, as_tensor
 from polyweave_torch.functional.gram import OutcomeGram, paired_tables
 from polyweave_torch.functional.multiplicity import benjamini_hochberg, discrete_holm, holm_bonferroni, shaffer
 
@@ -64,8 +65,8 @@ class PairwiseMcNemar(NamedTuple):
 
 
 def mcnemar(
-    b: Tensor | Sequence[Any] | int | None = None,
-    c: Tensor | Sequence[Any] | int | None = None,
+    b: Counts | int | None = None,
+    c: Counts | int | None = None,
     *,
     counts: Counts | None = None,
     method: Method = "auto",
@@ -94,7 +95,8 @@ def mcnemar(
         method: One of the table's first column.
 
     Returns:
-        A `McNemarResult` of the tables' shape. The binomial methods take constant time for any counts.
+        A `McNemarResult` of the tables' shape. The binomial methods take constant time for any counts; their p-values
+        are exact up to 53 discordant pairs and where all of them lean one way, else right to 1e-12 of their value.
 
     Raises:
         TypeError: If counts are not integers, or neither or both of (b, c) and counts came.
@@ -115,24 +117,24 @@ def mcnemar(
     right_wrong, wrong_right = _discordant_counts(b, c, counts)
     discordant = right_wrong + wrong_right
     kind = _kind(discordant, method)
-    statistic, log_p = _test(torch.minimum(right_wrong, wrong_right), discordant, kind)
+    statistic, p, log_p = _test(torch.minimum(right_wrong, wrong_right), discordant, kind)
     return McNemarResult(
         b=right_wrong,
         c=wrong_right,
         discordant=discordant,
         statistic=statistic,
-        p_value=log_p.exp(),
+        p_value=p,
         log_p_value=log_p,
         method=_names(kind),
         underpowered=discordant < FEW_DISCORDANTS,
-        smallest_p=_smallest_p(discordant, kind),
+        smallest_p=_test(torch.zeros_like(discordant), discordant, kind)[1],
     )
 
 
 def mcnemar_pairs(
-    gram: OutcomeGram | Tensor | Sequence[Any],
+    gram: OutcomeGram | Counts,
     *,
-    n: Tensor | Sequence[Any] | int | None = None,
+    n: Counts | int | None = None,
     method: Method = "auto",
     adjust: Adjust | None = "holm",
     names: Sequence[str] | None = None,
@@ -188,7 +190,7 @@ def _discordant_counts(b: Any, c: Any, counts: Counts | None) -> tuple[Tensor, T
         return tables[..., 1, 0], tables[..., 0, 1]
     if counts is not None or b is None or c is None:
         raise TypeError("mcnemar takes either both b and c, or counts=[..., 2, 2] alone")
-    right_wrong, wrong_right = (torch.as_tensor(value).cpu() for value in (b, c))
+    right_wrong, wrong_right = (as_tensor(value, empty=torch.int64).cpu() for value in (b, c))
     total = right_wrong + wrong_right
     both = torch.stack((right_wrong.expand_as(total), wrong_right.expand_as(total)), dim=-1)
     both = as_counts(both, name="b and c", shape=(2,))
@@ -206,14 +208,15 @@ def _kind(discordant: Tensor, method: str) -> Tensor:
     return kind.masked_fill(discordant == 0, _NONE)
 
 
-def _test(smaller: Tensor, discordant: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
-    """Statistic and log p-value, from the smaller of the two discordant counts."""
+def _test(smaller: Tensor, discordant: Tensor, kind: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Statistic, p-value and its logarithm, from the smaller of the two discordant counts."""
     statistic = _chi_square(discordant - 2 * smaller, discordant, kind)
     binomial = (kind == _EXACT) | (kind == _MID_P)
-    log_p = torch.empty_like(statistic)
+    p, log_p = torch.empty_like(statistic), torch.empty_like(statistic)
     log_p[~binomial] = _log_chi_square_tail(statistic[~binomial])
-    log_p[binomial] = _log_binomial_p(smaller[binomial], discordant[binomial], kind[binomial] == _MID_P)
-    return statistic, log_p
+    p[~binomial] = log_p[~binomial].exp()
+    p[binomial], log_p[binomial] = _binomial_p(smaller[binomial], discordant[binomial], kind[binomial] == _MID_P)
+    return statistic, p, log_p
 
 
 def _chi_square(difference: Tensor, discordant: Tensor, kind: Tensor) -> Tensor:
@@ -225,25 +228,31 @@ def _log_chi_square_tail(statistic: Tensor) -> Tensor:
     """log P(chi-square on one degree of freedom >= statistic) = log erfc(sqrt(statistic / 2))."""
     half = 0.5 * statistic
     x = half.sqrt()
-    return torch.where(x < 0.5, torch.log1p(-torch.erf(x)), torch.special.erfcx(x).log() - half)
+    # 0 - erf: the logarithm of 1 is then 0, not -0.
+    return torch.where(x < 0.5, torch.log1p(0.0 - torch.erf(x)), torch.special.erfcx(x).log() - half)
+
+
+def _binomial_p(smaller: Tensor, discordant: Tensor, mid: Tensor) -> tuple[Tensor, Tensor]:
+    """2 P(X <= smaller), less P(X = smaller) where ``mid``, and its logarithm."""
+    # At (n, 0) a power of two.
+    exponent = (1 - discordant - mid.long()).double()
+    p, log_p = torch.exp2(exponent), math.log(2.0) * exponent
+    few = discordant <= EXACT_TRIALS
+    pmf, tail = exact_pmf_and_tail(smaller[few], discordant[few])
+    p[few] = (2.0 * tail - mid[few].double() * pmf).clamp(max=1.0)
+    log_p[few] = p[few].log()
+    many = ~few & (smaller > 0)
+    log_p[many] = _log_binomial_p(smaller[many], discordant[many], mid[many])
+    p[many] = log_p[many].exp()
+    return p, log_p
 
 
 def _log_binomial_p(smaller: Tensor, discordant: Tensor, mid: Tensor) -> Tensor:
-    """log of 2 P(X <= smaller), less P(X = smaller) where ``mid``."""
     log_p = log_pmf(smaller, discordant) + torch.log(2.0 * tail_ratio(smaller, discordant) - mid.double())
     difference = discordant - 2 * smaller
     # By symmetry; rounding would leave it beside 1.
     certain = (difference == 0) | ((difference == 1) & ~mid)
     return log_p.masked_fill(certain, 0.0).clamp(max=0.0)
-
-
-def _smallest_p(discordant: Tensor, kind: Tensor) -> Tensor:
-    """The p-value at (n, 0)."""
-    smallest = torch.exp2((1 - discordant - (kind == _MID_P).long()).double()).clamp(max=1.0)
-    other = (kind != _EXACT) & (kind != _MID_P)
-    of_others = _chi_square(discordant[other], discordant[other], kind[other])
-    smallest[other] = _log_chi_square_tail(of_others).exp()
-    return smallest
 
 
 def _names(kind: Tensor) -> Any:
@@ -263,10 +272,9 @@ def _discrete_holm(result: McNemarResult, method: Method) -> Tensor:
         within = torch.full_like(n, -1)
         for _ in range(int(observed.max()).bit_length() + 1 if observed.numel() else 0):
             middle = (within + beyond) // 2
-            log_p = _test(middle.clamp(min=0), n, kinds)[1]
-            reached = (middle < 0) | (log_p.exp() <= threshold * _TIE)
+            reached = (middle < 0) | (_test(middle.clamp(min=0), n, kinds)[1] <= threshold * _TIE)
             within, beyond = torch.where(reached, middle, within), torch.where(reached, beyond, middle)
-        return torch.where(within < 0, 0.0, _test(within.clamp(min=0), n, kinds)[1].exp())
+        return torch.where(within < 0, 0.0, _test(within.clamp(min=0), n, kinds)[1])
 
     return discrete_holm(result.p_value, attainable)
 

@@ -3,18 +3,17 @@
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-PValues = Tensor | Sequence[Any]
+from polyweave_torch.functional._checks import Values
 
 _THRESHOLDS_AT_ONCE = 64
 
 
-def holm_bonferroni(p_values: PValues) -> Tensor:
+def holm_bonferroni(p_values: Values) -> Tensor:
     r"""Holm's step-down p-values: the smallest family-wise error rate at which each hypothesis is rejected.
 
     For the m p-values in ascending order, :math:`\tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`.
@@ -40,7 +39,7 @@ def holm_bonferroni(p_values: PValues) -> Tensor:
     return _in_input_order(_step_down(ordered * (tests - torch.arange(ordered.shape[-1]))), order)
 
 
-def benjamini_hochberg(p_values: PValues) -> Tensor:
+def benjamini_hochberg(p_values: Values) -> Tensor:
     r"""Benjamini and Hochberg's step-up p-values: the smallest false discovery rate that rejects each hypothesis.
 
     For the m p-values in ascending order, :math:`\tilde p_{(i)} = \min_{j \ge i} \min(1, m\, p_{(j)} / j)`.
@@ -69,7 +68,7 @@ def benjamini_hochberg(p_values: PValues) -> Tensor:
     return _in_input_order(torch.where(ordered.isnan(), ordered, adjusted), order)
 
 
-def shaffer(p_values: PValues) -> Tensor:
+def shaffer(p_values: Values) -> Tensor:
     r"""Shaffer's step-down p-values for the family of all pairs of K conditions (static form).
 
     As Holm's, but the j-th factor is :math:`t_j`, the largest number of the m = K(K-1)/2 hypotheses "these two
@@ -103,7 +102,7 @@ def shaffer(p_values: PValues) -> Tensor:
     return _in_input_order(_step_down(ordered * torch.tensor(shaffer_factors(conditions))), order)
 
 
-def discrete_holm(p_values: PValues, attainable: Callable[[Tensor], Tensor]) -> Tensor:
+def discrete_holm(p_values: Values, attainable: Callable[[Tensor], Tensor]) -> Tensor:
     r"""Holm's step-down p-values of discrete tests, which charge a test only for what it can still reach.
 
     A discrete test cannot have every p-value: with F_h(t) the largest attainable p-value of test h that is at most t (0
@@ -151,7 +150,7 @@ def shaffer_factors(conditions: int) -> list[int]:
     return [(true_together[conditions] & bound).bit_length() - 1 for bound in at_most]
 
 
-def _ascending(p_values: PValues) -> tuple[Tensor, Tensor, Tensor]:
+def _ascending(p_values: Values) -> tuple[Tensor, Tensor, Tensor]:
     """The p-values in stable ascending order with NaN last, that order, and the number of defined ones [..., 1]."""
     p = torch.as_tensor(p_values, dtype=torch.float64, device="cpu")
     if p.dim() == 0:

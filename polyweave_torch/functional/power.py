@@ -6,7 +6,7 @@ The two accuracies do not determine the power: .70 -> .80 takes 296 pairs when t
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,11 +16,10 @@ from scipy import special
 from scipy.stats import binom
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.functional._checks import Numbers, check_open_unit
 from polyweave_torch.functional._discordants import discordant_blocks
 from polyweave_torch.functional.mcnemar import FEW_DISCORDANTS, Method
 
-Number = Tensor | float | Sequence[Any]
 PowerMethod = Literal[Method, "connor"]
 Floats = NDArray[np.float64]
 
@@ -29,7 +28,9 @@ _MOST_ENUMERATED = 200_000
 _ROUNDING = 1e-12
 
 
-def mcnemar_power(p10: Number, p01: Number, n: Number, *, alpha: float = 0.05, method: PowerMethod = "auto") -> Tensor:
+def mcnemar_power(
+    p10: Numbers, p01: Numbers, n: Numbers, *, alpha: float = 0.05, method: PowerMethod = "auto"
+) -> Tensor:
     r"""The probability that McNemar's test on n pairs gives p < alpha, in either direction.
 
     Enumerated under the test itself: with :math:`\psi = p_{10} + p_{01}`, the number of discordant pairs m is
@@ -180,7 +181,7 @@ def target_per_stratum(p10: float, p01: float, *, alpha: float = 0.05, power: fl
     return max(math.ceil(_connor_size(lost, gained, alpha, power)), math.ceil(enough))
 
 
-def discordance_from_phi(p0: Number, p1: Number, phi: Number) -> tuple[Tensor, Tensor]:
+def discordance_from_phi(p0: Numbers, p1: Numbers, phi: Numbers) -> tuple[Tensor, Tensor]:
     r"""The shares of discordant pairs that two accuracies and the correlation of their outcomes imply.
 
     .. math:: p_{11} = p_0 p_1 + \varphi \sqrt{p_0 (1-p_0) p_1 (1-p_1)}, \qquad
@@ -220,11 +221,11 @@ def discordance_from_phi(p0: Number, p1: Number, phi: Number) -> tuple[Tensor, T
     return torch.as_tensor(before - both), torch.as_tensor(after - both)
 
 
-def _as_array(value: Number) -> Floats:
+def _as_array(value: Numbers) -> Floats:
     return torch.as_tensor(value, dtype=torch.float64, device="cpu").numpy()
 
 
-def _shares(p10: Number, p01: Number) -> tuple[Floats, Floats]:
+def _shares(p10: Numbers, p01: Numbers) -> tuple[Floats, Floats]:
     lost, gained = np.broadcast_arrays(_as_array(p10), _as_array(p01))
     valid = (lost >= 0.0) & (gained >= 0.0) & (lost + gained <= 1.0 + _ROUNDING)
     if not valid.all():

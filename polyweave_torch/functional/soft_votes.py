@@ -3,13 +3,12 @@
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._ballots import as_target
-from polyweave_torch.functional._checks import check_range, check_same_length, rate_dtype
-from polyweave_torch.kernels.vote import abstains
+from polyweave_torch.functional._ballots import as_target, kept_samples
+from polyweave_torch.functional._checks import Values, check_range, check_tensor, rate_dtype
 
 
 def soft_vote(
-    probs: Tensor, *, from_logits: bool = False, ignore_index: int | None = None, mask: Tensor | None = None
+    probs: Tensor, *, from_logits: bool = False, ignore_index: int | None = None, mask: Values | None = None
 ) -> Tensor:
     r"""The mean of the members' class probabilities; its argmax is the ensemble's prediction.
 
@@ -33,10 +32,11 @@ def soft_vote(
         >>> soft_vote(torch.tensor([[[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]]]))
         tensor([[0.5000, 0.5000]])
     """
-    _check_shapes(probs, mask=mask)
-    check_probabilities(probs if mask is None else probs[mask], from_logits)
+    _check_probs(probs)
+    keep = kept_samples(probs, None, None, mask, like="probs")
+    _check_values(probs if keep is None else probs[keep], from_logits)
     vote = _mean_probabilities(probs, from_logits)
-    return vote if mask is None else vote.masked_fill(~mask[:, None], torch.nan)
+    return vote if keep is None else vote.masked_fill(~keep[:, None], torch.nan)
 
 
 def soft_ensemble_accuracy(
@@ -45,7 +45,7 @@ def soft_ensemble_accuracy(
     *,
     from_logits: bool = False,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Accuracy of the soft vote: the share of samples whose class of highest mean probability is the target.
 
@@ -72,11 +72,7 @@ def soft_ensemble_accuracy(
         tensor(0.5000, dtype=torch.float64)
     """
     counts = soft_ensemble_counts(probs, target, from_logits=from_logits, ignore_index=ignore_index, mask=mask)
-    target = as_target(target)
-    keep = _kept(target, ignore_index, mask)
-    seen_probs, seen_target = (probs, target) if keep is None else (probs[keep], target[keep])
-    check_probabilities(seen_probs, from_logits)
-    check_range(seen_target, probs.shape[-1], name="target", what="classes of probs")
+    check_soft_votes(probs, target, from_logits=from_logits, ignore_index=ignore_index, mask=mask)
     return soft_accuracy_from_counts(counts)
 
 
@@ -86,7 +82,7 @@ def soft_ensemble_counts(
     *,
     from_logits: bool = False,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     """Count a batch, without reading a value: int64 ``[2]``, samples on which the soft vote is right, and samples.
 
@@ -95,12 +91,23 @@ def soft_ensemble_counts(
         >>> soft_ensemble_counts(torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]), torch.tensor([0, 0]))
         tensor([1, 2])
     """
+    _check_probs(probs)
     target = as_target(target)
-    _check_shapes(probs, target, mask)
+    keep = kept_samples(probs, target, ignore_index, mask, like="probs")
     right = _mean_probabilities(probs, from_logits).argmax(-1) == target
-    keep = _kept(target, ignore_index, mask)
     seen = torch.ones_like(right) if keep is None else keep
     return torch.stack(((right & seen).sum(), seen.sum()))
+
+
+def check_soft_votes(
+    probs: Tensor, target: Tensor, *, from_logits: bool, ignore_index: int | None, mask: Values | None
+) -> None:
+    """Refuse values that :func:`soft_ensemble_counts` would count wrongly. Reads them, so it waits for the device."""
+    target = as_target(target)
+    keep = kept_samples(probs, target, ignore_index, mask, like="probs")
+    seen_probs, seen_target = (probs, target) if keep is None else (probs[keep], target[keep])
+    _check_values(seen_probs, from_logits)
+    check_range(seen_target, probs.shape[-1], name="target", what="classes of probs")
 
 
 def soft_accuracy_from_counts(counts: Tensor) -> Tensor:
@@ -113,33 +120,20 @@ def _mean_probabilities(probs: Tensor, from_logits: bool) -> Tensor:
     return (probs.softmax(-1) if from_logits else probs).mean(1)
 
 
-def _kept(target: Tensor, ignore_index: int | None, mask: Tensor | None) -> Tensor | None:
-    if ignore_index is None:
-        return mask
-    known = ~abstains(target, ignore_index)
-    return known if mask is None else known & mask
-
-
-def check_probabilities(probs: Tensor, from_logits: bool) -> None:
-    """Refuse NaN and negative probabilities. Reads the values, so it waits for the device."""
-    if bool(probs.isnan().any()):
-        raise ValueError("probs must not be NaN: a member that diverged has no vote; leave its samples out by mask=")
-    if not from_logits and bool((probs < 0).any()):
-        raise ValueError(
-            f"probs must not be negative, but go down to {float(probs.min())}; pass from_logits=True for logits"
-        )
-
-
-def _check_shapes(probs: Tensor, target: Tensor | None = None, mask: Tensor | None = None) -> None:
+def _check_probs(probs: Tensor) -> None:
+    check_tensor(probs, name="probs")
     if not probs.is_floating_point():
         raise TypeError(f"probs must be floating point, but came as {probs.dtype}; majority_vote takes class labels")
     if probs.ndim != 3 or 0 in probs.shape[1:]:
         raise ValueError(
             f"probs must have shape [N, M, C] (samples, members, classes), but came with shape {list(probs.shape)}"
         )
-    if target is not None:
-        check_same_length(len(probs), target, name="probs", other_name="target")
-    if mask is not None:
-        check_same_length(len(probs), mask, name="probs", other_name="mask")
-        if mask.dtype != torch.bool:
-            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
+
+
+def _check_values(probs: Tensor, from_logits: bool) -> None:
+    if bool(probs.isnan().any()):
+        raise ValueError("probs must not be NaN: a member that diverged has no vote; leave its samples out by mask=")
+    if not from_logits and bool((probs < 0).any()):
+        raise ValueError(
+            f"probs must not be negative, but go down to {float(probs.min())}; pass from_logits=True for logits"
+        )

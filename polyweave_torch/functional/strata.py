@@ -3,10 +3,10 @@
 from typing import Literal, NamedTuple
 
 import torch
-from scipy import special
 from torch import Tensor
 
-from polyweave_torch.functional._checks import Counts, as_counts
+from polyweave_torch.functional._checks import Counts, as_counts, as_tensor
+from polyweave_torch.functional._chi_square import chi_square_tail
 
 ClusterMethod = Literal["obuchowski", "durkalski"]
 
@@ -58,7 +58,8 @@ def stratum_heterogeneity(b: Counts, c: Counts) -> ChiSquareResult:
     pooled = (losses - gains).sum(-1, keepdim=True) / discordant.sum(-1, keepdim=True).clamp(min=1.0)
     df = ((discordant > 0.0).sum(-1) - 1).clamp(min=0)
     statistic = (discordant * (balance - pooled) ** 2).sum(-1)
-    return _chi_square(torch.where(df > 0, statistic, 0.0), df)
+    statistic = torch.where(df > 0, statistic, 0.0)
+    return ChiSquareResult(statistic, df, chi_square_tail(statistic, df))
 
 
 def clustered_mcnemar(b: Counts, c: Counts, sizes: Counts, *, method: ClusterMethod = "obuchowski") -> ChiSquareResult:
@@ -107,20 +108,16 @@ def clustered_mcnemar(b: Counts, c: Counts, sizes: Counts, *, method: ClusterMet
     else:
         raise ValueError(f"method must be obuchowski or durkalski, but is {method!r}")
     spread = (lean * lean).sum(-1)
-    statistic = torch.where(spread > 0.0, scale * lean.sum(-1) ** 2 / spread, 0.0)
-    return _chi_square(statistic.masked_fill(clusters < 2, torch.nan), torch.ones_like(clusters))
+    statistic = torch.where(spread > 0.0, scale * lean.sum(-1) ** 2 / spread, 0.0).masked_fill(clusters < 2, torch.nan)
+    df = torch.ones_like(clusters)
+    return ChiSquareResult(statistic, df, chi_square_tail(statistic, df))
 
 
 def _same_shape(**named: Counts) -> tuple[Tensor, ...]:
     """Counts as float64 on the CPU."""
-    columns = [torch.as_tensor(counts).cpu() for counts in named.values()]
+    columns = [as_tensor(counts, empty=torch.int64).cpu() for counts in named.values()]
     shapes = [list(column.shape) for column in columns]
     if any(shape != shapes[0] for shape in shapes) or not shapes[0]:
         raise ValueError(f"{', '.join(named)} must have one shape, its last dimension the groups, but have {shapes}")
     counts = as_counts(torch.stack(columns, -1), name=", ".join(named), shape=(len(columns),))
     return counts.to(torch.float64).unbind(-1)
-
-
-def _chi_square(statistic: Tensor, df: Tensor) -> ChiSquareResult:
-    tail = torch.as_tensor(special.gammaincc(df.clamp(min=1).numpy() / 2.0, statistic.numpy() / 2.0))
-    return ChiSquareResult(statistic, df, torch.where(df > 0, tail, 1.0))

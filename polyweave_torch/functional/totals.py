@@ -40,22 +40,23 @@ def check_accounting(
 
     Args:
         accuracy_before: accuracy before, in [0, 1].
-        accuracy_after: accuracy after.
+        accuracy_after: accuracy after, likewise.
         share_corrected: n01 / N, of all samples.
         share_corrupted: n10 / N, of all samples.
         tolerance: largest difference that rounding explains; figures of three decimals need 0.002 in the worst case.
 
     Returns:
-        bool tensor, broadcast; False also for NaN.
+        bool tensor, broadcast, on the CPU; False also for NaN.
+
+    Raises:
+        ValueError: where a figure lies outside [0, 1].
 
     Example:
         >>> bool(check_accounting(0.838, 0.674, 0.064, 0.228)), bool(check_accounting(0.838, 0.674, 0.064, 0.128))
         (True, False)
     """
-    before, after, corrected, corrupted = (
-        torch.as_tensor(value, dtype=torch.float64)
-        for value in (accuracy_before, accuracy_after, share_corrected, share_corrupted)
-    )
+    before, after = _as_share(accuracy_before, "accuracy_before"), _as_share(accuracy_after, "accuracy_after")
+    corrected, corrupted = _as_share(share_corrected, "share_corrected"), _as_share(share_corrupted, "share_corrupted")
     # The slack of 1e-12 keeps a difference of exactly the tolerance from failing by a bit of float rounding.
     return (after - (before + corrected - corrupted)).abs() <= tolerance + 1e-12
 
@@ -83,14 +84,14 @@ def bounds_from_totals(
         :class:`ChannelBounds` on the CPU.
 
     Raises:
-        ValueError: where no whole number of right answers gives such an accuracy.
+        ValueError: where an accuracy lies outside [0, 1], or no whole number of right answers gives it.
 
     Example:
         >>> bounds = bounds_from_totals(200, 191 / 200, 183 / 200)
         >>> int(bounds.n10.low), int(bounds.n10.high), round(float(bounds.gamma.high), 4)
         (8, 17, 0.089)
     """
-    size = torch.as_tensor(n, dtype=torch.float64)
+    size = torch.as_tensor(n, dtype=torch.float64, device="cpu")
     if bool((size < 1).any()) or bool((size != size.round()).any()):
         raise ValueError(f"n must be a whole number of samples of at least 1, but is {n}")
     before_low, before_high = _right_answers(size, accuracy_before, decimals, "accuracy_before")
@@ -112,13 +113,21 @@ def _whole(bounds: Bounds) -> Bounds:
     return Bounds(bounds.low.to(torch.int64), bounds.high.to(torch.int64))
 
 
+def _as_share(value: float | Tensor, name: str) -> Tensor:
+    """A published share as float64 on the CPU; NaN passes."""
+    share = torch.as_tensor(value, dtype=torch.float64, device="cpu")
+    if bool(((share < 0) | (share > 1)).any()):
+        raise ValueError(f"{name} must lie in [0, 1], but is {value}; divide percentages by 100")
+    return share
+
+
 def _right_answers(size: Tensor, accuracy: float | Tensor, decimals: int | None, name: str) -> tuple[Tensor, Tensor]:
-    given = torch.as_tensor(accuracy, dtype=None if isinstance(accuracy, Tensor) else torch.float64)
-    value = given.to(torch.float64)
-    if not bool(((value >= 0) & (value <= 1)).all()):
-        raise ValueError(f"{name} must lie in [0, 1], but is {accuracy}; divide percentages by 100")
+    value = _as_share(accuracy, name)
+    if bool(value.isnan().any()):
+        raise ValueError(f"{name} must lie in [0, 1], but is {accuracy}")
     # The slack keeps whole numbers whole: an exact accuracy was rounded to its dtype when it was computed.
-    slack = 4 * torch.finfo(given.dtype).eps if given.is_floating_point() else 0.0
+    dtype = accuracy.dtype if isinstance(accuracy, Tensor) else torch.float64
+    slack = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     half = slack if decimals is None else 0.5 * 10.0**-decimals + slack
     low = (size * (value - half)).ceil().clamp(min=0)
     high = torch.minimum((size * (value + half)).floor(), size)

@@ -1,14 +1,14 @@
 """Channels that travel: composition of steps, transfer to another population, shift of the mixture of slices."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import torch
-from scipy import stats
 from torch import Tensor
 
-from polyweave_torch.functional._checks import Counts, as_counts, rate_dtype
-from polyweave_torch.functional.channel import ChannelEstimate, predict_post_accuracy, weighted
+from polyweave_torch.functional._checks import Counts, Values, as_counts, rate_dtype
+from polyweave_torch.functional._chi_square import chi_square_tail
+from polyweave_torch.functional.channel import ChannelEstimate, check_one_table, predict_post_accuracy, weighted
 
 
 class CompositionGap(NamedTuple):
@@ -96,11 +96,11 @@ def channel_matrix(channel: ChannelEstimate) -> Tensor:
 
 
 def composition_gap(
-    direct: Tensor | Sequence[Any],
-    first: Tensor | Sequence[Any],
-    second: Tensor | Sequence[Any],
+    direct: Values,
+    first: Values,
+    second: Values,
     *,
-    support: Tensor | Sequence[float] | None = None,
+    support: Values | None = None,
 ) -> CompositionGap:
     r"""Compare the kernel observed over two steps with the composition of the steps' kernels.
 
@@ -118,6 +118,7 @@ def composition_gap(
         :class:`CompositionGap`.
 
     Raises:
+        TypeError: where a :class:`ChannelEstimate` came in place of its matrix.
         ValueError: where a matrix is not row-stochastic, or the weights are negative or sum to 0.
 
     Example:
@@ -173,8 +174,7 @@ def composition_test(counts3: Counts) -> CompositionTest:
     term = torch.where(informative & (table > 0), table * torch.log(table / expected), 0.0)
     statistic = (2 * term.sum((-3, -2, -1))).clamp(min=0)
     df = informative.sum((-3, -2, -1))
-    tail = torch.as_tensor(stats.chi2.sf(statistic.numpy(), df.clamp(min=1).numpy()), dtype=torch.float64)
-    return CompositionTest(statistic=statistic, df=df, p_value=torch.where(df == 0, 1.0, tail))
+    return CompositionTest(statistic=statistic, df=df, p_value=chi_square_tail(statistic, df))
 
 
 def predict_transfer(channel: ChannelEstimate, target_p0: float | Tensor) -> Tensor:
@@ -288,8 +288,7 @@ def mixture_shift_bias(
         raise ValueError("channels must hold at least one slice, but is empty")
     keys = sorted(channels)
     for key in keys:
-        if channels[key].c.dim():
-            raise ValueError(f"the channel of slice {key!r} holds {channels[key].c.numel()} tables; pass one a slice")
+        check_one_table(channels[key], slice=key)
     p0, c, gamma, total = (torch.stack([getattr(channels[k], f) for k in keys]) for f in ("p0", "c", "gamma", "total"))
     sizes = total.to(c.dtype)
     uniform = (total > 0).to(c.dtype)
@@ -316,7 +315,9 @@ def mixture_shift_bias(
     )
 
 
-def _as_kernel(kernel: Tensor | Sequence[Any], name: str) -> Tensor:
+def _as_kernel(kernel: Values, name: str) -> Tensor:
+    if isinstance(kernel, ChannelEstimate):
+        raise TypeError(f"{name} must be a matrix [..., 2, 2], but is a ChannelEstimate; pass channel_matrix({name})")
     device = kernel.device if isinstance(kernel, Tensor) else torch.device("cpu")
     matrix = torch.as_tensor(kernel, dtype=rate_dtype(device), device=device)
     if matrix.shape[-2:] != (2, 2):

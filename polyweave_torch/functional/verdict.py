@@ -6,17 +6,17 @@ from typing import Any
 
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.functional._checks import Values, check_open_unit
 from polyweave_torch.functional._verdict_pairs import Arm, compare_arms, in_order, outside_scale
 from polyweave_torch.functional.composite import (
     ROUNDING,
-    Scores,
     Standardize,
     check_layer_names,
     check_layers,
     passes_gate,
     rank_runs,
     usable_scores,
+    weights_in_order,
 )
 from polyweave_torch.functional.verdict_report import (
     Estimator,
@@ -32,8 +32,8 @@ ESTIMATOR = Estimator("mean composite, paired percentile bootstrap", 1)
 
 
 def verdict(
-    control: Scores,
-    treatments: Mapping[str, Scores] | Scores | None,
+    control: Values,
+    treatments: Mapping[str, Values] | Values | None,
     *,
     layer_names: Sequence[str],
     gate: float = 3.5,
@@ -43,11 +43,11 @@ def verdict(
     alpha: float = 0.05,
     resamples: int = 1000,
     seed: int = 0,
-    weights: Mapping[str, float] | Scores | None = None,
+    weights: Mapping[str, float] | Values | None = None,
     standardize: Standardize | None = None,
-    control_marks: Scores | None = None,
-    treatment_marks: Mapping[str, Scores] | Scores | None = None,
-    human_marks: Mapping[str, Scores] | Scores | None = None,
+    control_marks: Values | None = None,
+    treatment_marks: Mapping[str, Values] | Values | None = None,
+    human_marks: Mapping[str, Values] | Values | None = None,
     wished_power: float | None = None,
     top: float = 5.0,
     provenance: Mapping[str, Any] | None = None,
@@ -78,7 +78,7 @@ def verdict(
         treatments: ``[N, L]`` of the same samples by name, or of a single one (named "treatment"), or None.
         layer_names: L names.
         gate: what the mean of each present layer has to reach.
-        trivial_difference: below this a difference of composites is practically nothing.
+        trivial_difference: a gain of composites below this is practically none; a fall never is.
         min_pairs: with fewer pairs there is no PROGRESS and no NOISE.
         dissent: the inter-judge Pearson correlation below which judges disagree.
         alpha: chance of a false alarm, over all treatments.
@@ -127,7 +127,7 @@ def verdict(
         alpha=alpha,
         resamples=resamples,
         seed=seed,
-        weights=_weights_in_order(weights, names),
+        weights=weights_in_order(weights, names),
         standardize=standardize,
         wished_power=wished_power,
         top=top,
@@ -188,23 +188,13 @@ def _check_settings(settings: VerdictSettings) -> None:
             raise ValueError("no number of pairs shows a difference of 0; give a trivial_difference for wished_power")
 
 
-def _weights_in_order(weights: Mapping[str, float] | Scores | None, names: Sequence[str]) -> tuple[float, ...] | None:
-    if weights is None:
-        return None
-    if isinstance(weights, Mapping):
-        if set(weights) != set(names):
-            raise ValueError(f"weights must name each of the layers {list(names)}, but name {list(weights)}")
-        weights = [weights[name] for name in names]
-    return tuple(float(weight) for weight in weights)
-
-
 def _arms(
-    control: Scores,
-    treatments: Mapping[str, Scores] | Scores | None,
+    control: Values,
+    treatments: Mapping[str, Values] | Values | None,
     layer_names: Sequence[str],
-    control_marks: Scores | None,
-    treatment_marks: Mapping[str, Scores] | Scores | None,
-    human_marks: Mapping[str, Scores] | Scores | None,
+    control_marks: Values | None,
+    treatment_marks: Mapping[str, Values] | Values | None,
+    human_marks: Mapping[str, Values] | Values | None,
     provenance: Mapping[str, Any],
 ) -> list[Arm]:
     """Control first, then the treatments, each with its marks, all on the same N samples."""
@@ -241,7 +231,7 @@ def _arms(
     ]
 
 
-def _named(values: Mapping[str, Scores] | Scores, names: Sequence[str], *, what: str) -> Mapping[str, Scores]:
+def _named(values: Mapping[str, Values] | Values, names: Sequence[str], *, what: str) -> Mapping[str, Values]:
     """Values by treatment; those without a name belong to the only one."""
     if isinstance(values, Mapping):
         return values
@@ -250,7 +240,7 @@ def _named(values: Mapping[str, Scores] | Scores, names: Sequence[str], *, what:
     return {names[0]: values}
 
 
-def _marks(values: Mapping[str, Scores], name: str, samples: int) -> Tensor | None:
+def _marks(values: Mapping[str, Values], name: str, samples: int) -> Tensor | None:
     """A run's marks ``[N, J]``, one column where there is one mark a sample."""
     if name not in values:
         return None

@@ -1,12 +1,12 @@
 """The words of the release verdict, its reasons, and its report as text, markdown and plain data."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from polyweave_torch.functional._tables import markdown_table, one_line, plain, text_table
 from polyweave_torch.functional.composite import RankedRun, Standardize
 
 
@@ -72,24 +72,38 @@ class Estimator(NamedTuple):
     """What computed a verdict. Another version may give other numbers for the same scores."""
 
     id: str
+    """The method, in words."""
     version: int
+    """Raised where its numbers change."""
 
 
 class VerdictSettings(NamedTuple):
     """The options under which a verdict was computed, as :func:`verdict` describes them."""
 
     layer_names: tuple[str, ...]
+    """The L layers."""
     gate: float
+    """What the mean of each present layer has to reach."""
     trivial_difference: float
+    """Below this a gain of composites is practically none."""
     min_pairs: int
+    """With fewer pairs there is no PROGRESS and no NOISE."""
     dissent: float
+    """The inter-judge Pearson correlation below which judges disagree."""
     alpha: float
+    """Chance of a false alarm, over all treatments."""
     resamples: int
+    """Of the bootstrap."""
     seed: int
+    """Of the bootstrap."""
     weights: tuple[float, ...] | None
+    """Of the layers in the composite, in their order; None: all equal."""
     standardize: Standardize | None
+    """How layers were brought on one scale; None: they were not."""
     wished_power: float | None
+    """The power that the pairs should have; None: none was asked for."""
     top: float
+    """The highest mark."""
 
 
 class LayerDifference(NamedTuple):
@@ -187,16 +201,18 @@ class VerdictReport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data for JSON; an undefined number is None."""
-        plain: dict[str, Any] = _plain(self)
-        return {"schema": 1, **plain}
+        report = plain(self)
+        for entry, pair in zip(report["pairs"], self.pairs, strict=True):
+            entry["action"] = pair.label.action
+        return {"schema": 1, **report}
 
     def to_markdown(self) -> str:
         """The report as markdown."""
-        return _render(self, heading=lambda title: f"## {title}", table=_markdown_table)
+        return _render(self, heading=lambda title: f"## {title}", table=markdown_table)
 
     def __str__(self) -> str:
         """The report for a terminal."""
-        return _render(self, heading=lambda title: f"{title}\n{'=' * len(title)}", table=_text_table)
+        return _render(self, heading=lambda title: f"{title}\n{'=' * len(title)}", table=text_table)
 
 
 _Predicate = Callable[[LayerDifference], bool]
@@ -219,7 +235,7 @@ _SENTENCES = {
     Reason.NO_LAYERS: "no layer can be judged, so the gate fails",
     Reason.FEW_PAIRS: "fewer than {min_pairs} pairs, where the interval is too narrow to be trusted",
     Reason.BELOW_POWER: "fewer pairs than the {pairs_needed:.0f} that a power of {wished_power} needs",
-    Reason.TRIVIAL: "the difference is smaller than {trivial_difference:g}, practically nothing",
+    Reason.TRIVIAL: "the composite's gain of {estimate:.6g} is below trivial_difference, {trivial_difference:g}",
     Reason.SATURATED: "over 90 % of both arms are at the top mark {top:g}",
     Reason.ALL_SATURATED: "every layer is at its ceiling: these cases can't show a difference",
     Reason.JUDGES_DISAGREE: "the judges' correlation is below {dissent:g} in an arm: their layer is no signal",
@@ -238,7 +254,7 @@ def _render(report: VerdictReport, *, heading: Callable[[str], str], table: _Tab
     estimator, settings = report.estimator, report.settings
     blocks = [heading(f"{report.label}: {report.action}")]
     for pair in report.pairs:
-        blocks += [f"{_one_line(pair.name)} against the control: {pair.label} ({pair.label.action})"]
+        blocks += [f"{one_line(pair.name)} against the control: {pair.label} ({pair.label.action})"]
         blocks += [table(("", "control", "treatment", "difference", "interval", "pairs"), _difference_rows(pair))]
         blocks += [_bullets(pair.reasons, pair.layers, {**settings._asdict(), **pair._asdict()}), _audit(pair)]
     if not report.pairs:
@@ -276,7 +292,7 @@ def _bullets(reasons: Sequence[Reason], layers: Mapping[str, LayerDifference], v
     lines = []
     for reason in reasons:
         sentence = _SENTENCES[reason].format_map(values)
-        named = [_one_line(name) for name, layer in layers.items() if reason in _NAMED and _NAMED[reason](layer)]
+        named = [one_line(name) for name, layer in layers.items() if reason in _NAMED and _NAMED[reason](layer)]
         lines.append(f"- {reason}: {', '.join(named)}{': ' if named else ''}{sentence}")
     return "\n".join(lines)
 
@@ -309,39 +325,3 @@ def _run_rows(runs: Sequence[RankedRun]) -> list[tuple[str, ...]]:
 
 def _number(value: Tensor) -> str:
     return "-" if value.isnan() else f"{float(value):.3f}"
-
-
-def _one_line(name: str) -> str:
-    return " ".join(name.split())
-
-
-def _text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[_one_line(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(_one_line(cell).replace("|", "&#124;") for cell in line) + " |" for line in lines
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Tensors as numbers, NamedTuples as dicts; what is not finite becomes None, since JSON has no word for it."""
-    if isinstance(value, PairVerdict):
-        value = {**value._asdict(), "action": value.label.action}
-    elif hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int)) else str(value)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.functional._ballots import Ballots, gather_ballots
+from polyweave_torch.functional._checks import Values
 from polyweave_torch.kernels.tally import Tally
 from polyweave_torch.kernels.vote import can_hold, count_votes, decode, empty_tally, prefers_triton
 
@@ -30,7 +31,7 @@ def majority_vote(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> Tensor:
     r"""The class that most members of an ensemble predict; of equals, the lowest class.
 
@@ -68,7 +69,7 @@ def vote_summary(
     *,
     member_dim: int = 0,
     ignore_index: int | None = None,
-    mask: Tensor | None = None,
+    mask: Values | None = None,
 ) -> VoteSummary:
     """The vote of an ensemble with the winner's votes, unanimity and the number of agreeing pairs, in one pass.
 

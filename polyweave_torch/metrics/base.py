@@ -114,6 +114,14 @@ class TableMetric(Metric):
         """
         return self._plot(val, ax)
 
+    def _writable(self, name: str) -> Tensor:
+        """A state to write into: a copy where it comes from inference mode, outside which it can't be written to."""
+        state: Tensor = getattr(self, name)
+        if state.is_inference() and not torch.is_inference_mode_enabled():
+            state = state.clone()
+            setattr(self, name, state)
+        return state
+
     def _check_states(self, states: dict[str, Any]) -> None:
         for name, default in self._tensor_defaults().items():
             if name not in states:
@@ -240,6 +248,15 @@ def slice_names(slices: int | Sequence[str] | None) -> tuple[str, ...] | None:
     if len(set(names)) != len(names):
         raise ValueError(f"slices must have different names, but are {list(names)}")
     return names
+
+
+def wanted_slices(slice_index: Tensor | None, names: tuple[str, ...] | None) -> Tensor | None:
+    """The slice of each sample: needed by a metric with slices, not looked at by one without."""
+    if names is None:
+        return None
+    if slice_index is None:
+        raise ValueError(f"slice_index is missing: the metric was built for {len(names)} slices")
+    return slice_index
 
 
 _BOOKKEEPING = (

@@ -16,7 +16,7 @@ from polyweave_torch.functional.channel import (
 )
 from polyweave_torch.functional.flips import flip_rates
 from polyweave_torch.functional.gating import phase_plane_diagnosis
-from polyweave_torch.metrics.base import TableMetric, slice_names
+from polyweave_torch.metrics.base import TableMetric, slice_names, wanted_slices
 
 
 class ChannelCounts(TableMetric):
@@ -63,10 +63,7 @@ class ChannelCounts(TableMetric):
         self, before: Tensor, after: Tensor, slice_index: Tensor | None = None, mask: Tensor | None = None
     ) -> None:
         """Count the transitions of a batch."""
-        if self.slice_names is None:
-            slice_index = None
-        elif slice_index is None:
-            raise ValueError(f"slice_index is missing: the metric was built for {len(self.slice_names)} slices")
+        slice_index = wanted_slices(slice_index, self.slice_names)
         check_transitions(before, after, slice_index, mask)
         counts: Tensor = getattr(self, self._state)
         if self.validate_args:

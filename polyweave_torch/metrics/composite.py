@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_range, check_same_length, is_integer
+from polyweave_torch.functional._checks import check_at_least_one, check_index, check_mask, check_range, check_tensor
 from polyweave_torch.functional.composite import (
     check_layer_names,
     check_layers,
@@ -66,9 +66,10 @@ class CompositeScore(TableMetric):
 
     def update(self, scores: Tensor, mask: Tensor | None = None) -> None:
         """Add the scores of a batch."""
+        check_tensor(scores, name="scores")
         check_layers(scores, self.layer_names, name="scores")
         if mask is not None:
-            check_same_length(len(scores), mask, name="scores", other_name="mask")
+            check_mask(mask, scores.shape[:1], like="scores")
         sums, counts = composite_sums(scores, mask)
         setattr(self, self._sums, getattr(self, self._sums) + sums)
         setattr(self, self._counts, getattr(self, self._counts) + counts)
@@ -124,8 +125,7 @@ class LayerScores(TableMetric):
         self, num_samples: int, layers: Sequence[str] = LAYERS, *, validate_args: bool = True, **kwargs: Any
     ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, but is {num_samples}")
+        check_at_least_one(num_samples, name="num_samples")
         self.num_samples = num_samples
         self.layer_names = check_layer_names(layers)
         # 0 is no score, and the maximum over batches and ranks replaces it by one.
@@ -135,18 +135,13 @@ class LayerScores(TableMetric):
 
     def update(self, sample_index: Tensor, scores: Tensor) -> None:
         """Write the scores of a batch."""
+        check_tensor(scores, name="scores")
         check_layers(scores, self.layer_names, name="scores")
-        check_same_length(len(scores), sample_index, name="scores", other_name="sample_index")
-        if not is_integer(sample_index) and sample_index.numel():
-            raise TypeError(f"sample_index must be integers, but came as {sample_index.dtype}")
+        check_index(sample_index, len(scores), name="sample_index", like="scores")
         if self.validate_args:
             check_range(sample_index, self.num_samples, name="sample_index", what="the store's num_samples")
-        cells: Tensor = getattr(self, self._state)
-        if cells.is_inference() and not torch.is_inference_mode_enabled():
-            cells = cells.clone()
-            setattr(self, self._state, cells)
         # Written in place, since a copy of the store for every batch would cost more than the batch.
-        write_scores(cells, sample_index, scores)
+        write_scores(self._writable(self._state), sample_index, scores)
 
     def compute(self) -> Tensor:
         """Mean of each layer."""

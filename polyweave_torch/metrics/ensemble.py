@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_range, check_same_length, check_tensor, is_integer
+from polyweave_torch.functional._ballots import gather_ballots
+from polyweave_torch.functional._checks import check_at_least_one, check_mask, check_same_length, check_tensor
 from polyweave_torch.functional.ensemble import (
     disagreement_matrix_from_counts,
     disagreement_rate_from_counts,
@@ -14,8 +15,8 @@ from polyweave_torch.functional.ensemble import (
     mean_accuracy_from_counts,
     pairwise_disagreement_from_counts,
 )
-from polyweave_torch.functional.ensemble_counts import agreement_counts, ensemble_counts
-from polyweave_torch.functional.soft_votes import check_probabilities, soft_accuracy_from_counts, soft_ensemble_counts
+from polyweave_torch.functional.ensemble_counts import agreement_counts, count_ballots, ensemble_counts
+from polyweave_torch.functional.soft_votes import check_soft_votes, soft_accuracy_from_counts, soft_ensemble_counts
 from polyweave_torch.metrics.base import TableMetric
 
 
@@ -36,33 +37,23 @@ class _EnsembleScalar(TableMetric):
         **kwargs: Any,
     ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
-        for name, size in (("num_members", num_members), ("num_classes", num_classes)):
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, but is {size}")
+        check_at_least_one(num_members, name="num_members")
+        check_at_least_one(num_classes, name="num_classes")
         self.num_members = num_members
         self.num_classes = num_classes
         self.ignore_index = ignore_index
-        ignored = "" if ignore_index is None else f"_ignore_{ignore_index}".replace("-", "minus_")
-        self._state = f"ensemble_counts_{num_members}_{num_classes}{ignored}"
+        self._state = f"ensemble_counts_{num_members}_{num_classes}{_ignored(ignore_index)}"
         self.declare(self._state, torch.zeros(5 * num_members + 5, dtype=torch.int64))
 
     def update(self, preds: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
         """Count the votes of a batch."""
-        _check_members(preds, self.num_members)
-        check_same_length(len(preds), target, name="preds", other_name="target")
-        if not is_integer(target) and target.numel():
-            raise TypeError(f"target must be integer class labels, but came as {target.dtype}")
-        _check_mask(preds, mask)
+        _check_votes(preds, target, mask, self.num_members)
+        options: dict[str, Any] = {"member_dim": 1, "ignore_index": self.ignore_index, "mask": mask}
         if self.validate_args:
-            kept = torch.ones_like(target, dtype=torch.bool) if mask is None else mask
-            for name, labels in (("preds", preds), ("target", target)):
-                inside = kept.view(-1, *[1] * (labels.dim() - 1)).expand_as(labels)
-                if self.ignore_index is not None:
-                    inside = inside & (labels != self.ignore_index)
-                check_range(labels.masked_fill(~inside, 0), self.num_classes, name=name, what="num_classes")
-        batch = ensemble_counts(
-            preds, target, self.num_classes, member_dim=1, ignore_index=self.ignore_index, mask=mask
-        )
+            ballots, truth = gather_ballots(preds, self.num_classes, target, **options)
+            batch = count_ballots(ballots, truth)
+        else:
+            batch = ensemble_counts(preds, target, self.num_classes, **options)
         setattr(self, self._state, getattr(self, self._state) + batch)
 
     def _counts(self) -> Tensor:
@@ -73,9 +64,9 @@ class _EnsembleScalar(TableMetric):
 class EnsembleAccuracy(_EnsembleScalar):
     """Accuracy of the majority vote of M members, ties to the lowest class.
 
-    As input to ``update``: ``preds`` ``[N, M]`` integer classes, ``target`` ``[N]``, and optionally ``mask`` ``[N]``
-    bool, False leaves a sample out. As output of ``compute``: a 0-d tensor, NaN without samples. All scalars of one
-    ensemble share their counts, so a ``MetricCollection`` of them updates once.
+    As input to ``update``: ``preds`` ``[N, M]`` integer classes (or bools, which are 0 and 1), ``target`` ``[N]``, and
+    optionally ``mask`` ``[N]`` bool, False leaves a sample out. As output of ``compute``: a 0-d tensor, NaN without
+    samples. All scalars of one ensemble share their counts, so a ``MetricCollection`` of them updates once.
 
     Args:
         num_members: M.
@@ -197,11 +188,14 @@ class PairwiseDisagreement(_EnsembleScalar):
 class DisagreementMatrix(TableMetric):
     """How often each two members differ: ``[M, M]``, symmetric, 0 on the diagonal.
 
-    As input to ``update``: ``preds`` ``[N, M]`` integer labels of any range, and optionally ``mask`` ``[N]`` bool. As
-    output of ``compute``: the share of samples on which two members' labels differ, NaN without samples.
+    As input to ``update``: ``preds`` ``[N, M]`` integer labels of any range, and optionally ``target`` ``[N]`` and
+    ``mask`` ``[N]`` bool, False leaves a sample out. The target is taken as by all metrics of an ensemble, so that they
+    go into one ``MetricCollection``; it matters only with ``ignore_index``. As output of ``compute``: the share of
+    samples, of those on which both voted, to which two members give different labels; NaN without any.
 
     Args:
         num_members: M.
+        ignore_index: as a prediction a member's abstention, as a target a sample to leave out.
         validate_args: taken as by all metrics; there is no value to check here.
         kwargs: see :class:`torchmetrics.Metric`.
 
@@ -217,19 +211,20 @@ class DisagreementMatrix(TableMetric):
     plot_lower_bound = 0.0
     plot_upper_bound = 1.0
 
-    def __init__(self, num_members: int, *, validate_args: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, num_members: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
-        if num_members < 1:
-            raise ValueError(f"num_members must be at least 1, but is {num_members}")
+        check_at_least_one(num_members, name="num_members")
         self.num_members = num_members
-        self._state = f"member_agreements_{num_members}"
+        self.ignore_index = ignore_index
+        self._state = f"member_agreements_{num_members}{_ignored(ignore_index)}"
         self.declare(self._state, torch.zeros(2, num_members, num_members, dtype=torch.int64))
 
-    def update(self, preds: Tensor, mask: Tensor | None = None) -> None:
+    def update(self, preds: Tensor, target: Tensor | None = None, mask: Tensor | None = None) -> None:
         """Count the agreements of a batch."""
-        _check_members(preds, self.num_members)
-        _check_mask(preds, mask)
-        batch = agreement_counts(preds, member_dim=1, mask=mask)
+        _check_votes(preds, target, mask, self.num_members)
+        batch = agreement_counts(preds, target, member_dim=1, ignore_index=self.ignore_index, mask=mask)
         setattr(self, self._state, getattr(self, self._state) + batch)
 
     def compute(self) -> Tensor:
@@ -241,12 +236,13 @@ class SoftEnsembleAccuracy(TableMetric):
     """Accuracy of the soft vote: the class of the highest mean probability, of equals the lowest.
 
     As input to ``update``: ``probs`` ``[N, M, C]`` probabilities (or logits), ``target`` ``[N]``, and optionally
-    ``mask`` ``[N]`` bool. As output of ``compute``: a 0-d tensor, NaN without samples.
+    ``mask`` ``[N]`` bool, False leaves a sample out. As output of ``compute``: a 0-d tensor, NaN without samples.
 
     Args:
         num_members: M.
         num_classes: C.
         from_logits: ``probs`` are logits.
+        ignore_index: the target of a sample to leave out.
         validate_args: check values in ``update``, which waits for the device.
         kwargs: see :class:`torchmetrics.Metric`.
 
@@ -268,29 +264,34 @@ class SoftEnsembleAccuracy(TableMetric):
         num_classes: int,
         from_logits: bool = False,
         *,
+        ignore_index: int | None = None,
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
+        check_at_least_one(num_members, name="num_members")
+        check_at_least_one(num_classes, name="num_classes")
         self.num_members = num_members
         self.num_classes = num_classes
         self.from_logits = from_logits
-        self._state = f"soft_votes_{num_members}_{num_classes}_{'logits' if from_logits else 'probs'}"
+        self.ignore_index = ignore_index
+        kind = "logits" if from_logits else "probs"
+        self._state = f"soft_votes_{num_members}_{num_classes}_{kind}{_ignored(ignore_index)}"
         self.declare(self._state, torch.zeros(2, dtype=torch.int64))
 
     def update(self, probs: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
         """Count the soft votes of a batch."""
+        check_tensor(probs, name="probs")
         if probs.dim() != 3 or probs.shape[1:] != (self.num_members, self.num_classes):
             raise ValueError(
                 f"probs must have shape [N, {self.num_members}, {self.num_classes}] as the metric was built for, "
                 f"but came with shape {list(probs.shape)}"
             )
-        _check_mask(probs, mask)
+        _check_target_and_mask(probs, target, mask, like="probs")
+        options: dict[str, Any] = {"from_logits": self.from_logits, "ignore_index": self.ignore_index, "mask": mask}
+        batch = soft_ensemble_counts(probs, target, **options)
         if self.validate_args:
-            check_probabilities(probs if mask is None else probs[mask], self.from_logits)
-            kept = target if mask is None else target.masked_fill(~mask, 0)
-            check_range(kept, self.num_classes, name="target", what="num_classes")
-        batch = soft_ensemble_counts(probs, target, from_logits=self.from_logits, mask=mask)
+            check_soft_votes(probs, target, **options)
         setattr(self, self._state, getattr(self, self._state) + batch)
 
     def compute(self) -> Tensor:
@@ -298,19 +299,24 @@ class SoftEnsembleAccuracy(TableMetric):
         return soft_accuracy_from_counts(getattr(self, self._state))
 
 
-def _check_members(preds: Tensor, num_members: int) -> None:
+def _ignored(ignore_index: int | None) -> str:
+    """The part of a state's name that says what is ignored."""
+    return "" if ignore_index is None else f"_ignore_{ignore_index}".replace("-", "minus_")
+
+
+def _check_votes(preds: Tensor, target: Tensor | None, mask: Tensor | None, num_members: int) -> None:
     check_tensor(preds, name="preds")
     if preds.dim() != 2 or preds.shape[1] != num_members:
         raise ValueError(
             f"preds must have shape [N, {num_members}], one column a member, but came with shape {list(preds.shape)}; "
             "build one metric per ensemble size"
         )
-    if not is_integer(preds) and preds.numel():
-        raise TypeError(f"preds must be integer class labels, but came as {preds.dtype}; take the argmax of scores")
+    _check_target_and_mask(preds, target, mask, like="preds")
 
 
-def _check_mask(preds: Tensor, mask: Tensor | None) -> None:
+def _check_target_and_mask(data: Tensor, target: Tensor | None, mask: Tensor | None, *, like: str) -> None:
+    if target is not None:
+        check_tensor(target, name="target")
+        check_same_length(len(data), target, name=like, other_name="target")
     if mask is not None:
-        check_same_length(len(preds), mask, name="preds", other_name="mask")
-        if mask.dtype != torch.bool:
-            raise TypeError(f"mask must be bool (True keeps a sample), but came as {mask.dtype}")
+        check_mask(mask, data.shape[:1], like=like)

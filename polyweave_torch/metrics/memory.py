@@ -9,16 +9,17 @@ from torch import distributed as dist
 from torchmetrics.utilities.distributed import gather_all_tensors
 
 from polyweave_torch.functional._checks import (
+    check_at_least_one,
     check_binary,
+    check_index,
     check_outcome_dtype,
     check_range,
     check_same_length,
     check_tensor,
-    is_integer,
 )
 from polyweave_torch.functional.channel import count_transitions
 from polyweave_torch.kernels.flags import LANE_SAMPLES, row_sums
-from polyweave_torch.metrics.base import TableMetric, collective, slice_names
+from polyweave_torch.metrics.base import TableMetric, collective, slice_names, wanted_slices
 
 Reference = Literal["previous", "first", "best"]
 REFERENCES: tuple[Reference, ...] = get_args(Reference)
@@ -90,8 +91,7 @@ class OutcomeMemory(TableMetric):
         **kwargs: Any,
     ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
-        if num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, but is {num_samples}")
+        check_at_least_one(num_samples, name="num_samples")
         self.num_samples = num_samples
         self.slice_names = slice_names(slices)
         self.track_events = track_events
@@ -112,10 +112,7 @@ class OutcomeMemory(TableMetric):
 
     def update(self, sample_index: Tensor, correct: Tensor, slice_index: Tensor | None = None) -> None:
         """Write the outcomes of a batch into the current epoch."""
-        if self.slice_names is None:
-            slice_index = None
-        elif slice_index is None:
-            raise ValueError(f"slice_index is missing: the memory was built for {len(self.slice_names)} slices")
+        slice_index = wanted_slices(slice_index, self.slice_names)
         self._check(sample_index, correct, slice_index)
         # Written in place, since a copy of the memory for every batch would cost more than the batch.
         write_outcomes(self._writable("memory_current"), sample_index, correct.to(torch.bool))
@@ -218,22 +215,13 @@ class OutcomeMemory(TableMetric):
         check_outcome_dtype(correct, name="correct")
         indices = [("sample_index", sample_index, self.num_samples, "the memory's num_samples")]
         if slice_index is not None and self.slice_names is not None:
-            check_same_length(len(sample_index), slice_index, name="sample_index", other_name="slice_index")
             indices.append(("slice_index", slice_index, len(self.slice_names), "the memory's slices"))
         for name, index, size, what in indices:
-            if not is_integer(index) and index.numel():
-                raise TypeError(f"{name} must be integers, but came as {index.dtype}")
+            check_index(index, len(correct), name=name, like="correct")
             if self.validate_args:
                 check_range(index, size, name=name, what=what)
         if self.validate_args:
             check_binary(correct, name="correct")
-
-    def _writable(self, name: str) -> Tensor:
-        state: Tensor = getattr(self, name)
-        if state.is_inference() and not torch.is_inference_mode_enabled():
-            state = state.clone()
-            setattr(self, name, state)
-        return state
 
     @collective
     def _ended_epoch(self) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -6,12 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.functional._checks import check_binary, check_range, check_tensor, rate_dtype
+from polyweave_torch.functional._checks import (
+    check_at_least_one,
+    check_binary,
+    check_mask,
+    check_range,
+    check_tensor,
+    rate_dtype,
+)
 from polyweave_torch.functional.cochran import CochranQResult, cochran_q
-from polyweave_torch.functional.gram import OutcomeGram, gram_update, paired_tables
+from polyweave_torch.functional.gram import OutcomeGram, check_outcomes, gram_update, paired_tables
 from polyweave_torch.functional.intervals import WilsonInterval, wilson_interval
 from polyweave_torch.functional.mcnemar import Adjust, Method, PairwiseMcNemar, mcnemar, mcnemar_pairs
-from polyweave_torch.metrics.base import TableMetric, collective, slice_names
+from polyweave_torch.metrics.base import TableMetric, collective, slice_names, wanted_slices
 from polyweave_torch.metrics.channel import ChannelCounts
 
 
@@ -60,8 +67,7 @@ class PairedOutcomes(TableMetric):
         **kwargs: Any,
     ) -> None:
         super().__init__(validate_args=validate_args, **kwargs)
-        if num_conditions < 1:
-            raise ValueError(f"num_conditions must be at least 1, but is {num_conditions}")
+        check_at_least_one(num_conditions, name="num_conditions")
         self.num_conditions = num_conditions
         self.slice_names = slice_names(slices)
         self._strata = 1 if self.slice_names is None else len(self.slice_names)
@@ -77,12 +83,13 @@ class PairedOutcomes(TableMetric):
                 f"correct must have shape [N, {self.num_conditions}], one column a condition of the metric, "
                 f"but came with shape {list(correct.shape)}"
             )
-        if self.slice_names is None:
-            slice_index = None
-        elif slice_index is None:
-            raise ValueError(f"slice_index is missing: the metric was built for {self._strata} slices")
-        if mask is not None and mask.dim() == 1:
-            mask = mask.unsqueeze(1).expand(-1, self.num_conditions)
+        slice_index = wanted_slices(slice_index, self.slice_names)
+        if mask is not None:
+            check_tensor(mask, name="mask")
+            if mask.dim() == 1:
+                check_mask(mask, correct.shape[:1], like="correct")
+                mask = mask.unsqueeze(1).expand_as(correct)
+        check_outcomes(correct, mask, slice_index)
         if self.validate_args:
             check_binary(correct if mask is None else correct.masked_fill(~mask, 0), name="correct")
             if slice_index is not None:
@@ -119,7 +126,12 @@ class PairedOutcomes(TableMetric):
 
     @collective
     def mcnemar(
-        self, method: Method = "auto", *, adjust: Adjust | None = "holm", pooled: bool = False
+        self,
+        method: Method = "auto",
+        *,
+        adjust: Adjust | None = "holm",
+        pooled: bool = False,
+        names: Sequence[str] | None = None,
     ) -> PairwiseMcNemar:
         """McNemar's test of every pair. Each slice's pairs are a family of their own. All ranks must call this.
 
@@ -127,8 +139,9 @@ class PairedOutcomes(TableMetric):
             method: as in :func:`~polyweave_torch.functional.mcnemar`.
             adjust: as in :func:`~polyweave_torch.functional.mcnemar_pairs`.
             pooled: over all slices together, as one family.
+            names: of the K conditions, to name the pairs by.
         """
-        return mcnemar_pairs(self._outcome_gram(pooled=pooled), method=method, adjust=adjust)
+        return mcnemar_pairs(self._outcome_gram(pooled=pooled), method=method, adjust=adjust, names=names)
 
     @collective
     def cochran_q(self, *, permutation: bool = False, pooled: bool = False) -> CochranQResult:
@@ -202,6 +215,9 @@ class CochranQPValue(PairedOutcomes):
         validate_args: check values in ``update``, which waits for the device.
         kwargs: see :class:`torchmetrics.Metric`.
 
+    Raises:
+        TypeError: where ``slices`` came.
+
     Example:
         >>> import torch
         >>> metric = CochranQPValue(num_conditions=3)
@@ -215,6 +231,7 @@ class CochranQPValue(PairedOutcomes):
     plot_upper_bound = 1.0
 
     def __init__(self, num_conditions: int, *, validate_args: bool = True, **kwargs: Any) -> None:
+        _check_no_slices(kwargs, "PairedOutcomes(num_conditions, slices=...), whose cochran_q() tests each slice")
         super().__init__(num_conditions, validate_args=validate_args, **kwargs)
 
     def compute(self) -> Tensor:
@@ -234,6 +251,9 @@ class McNemarPValue(ChannelCounts):
         validate_args: check values in ``update``, which waits for the device.
         kwargs: see :class:`torchmetrics.Metric`.
 
+    Raises:
+        TypeError: where ``slices`` came.
+
     Example:
         >>> import torch
         >>> metric = McNemarPValue()
@@ -246,6 +266,7 @@ class McNemarPValue(ChannelCounts):
     plot_upper_bound = 1.0
 
     def __init__(self, method: Method = "auto", *, validate_args: bool = True, **kwargs: Any) -> None:
+        _check_no_slices(kwargs, "ChannelCounts(slices=...), and mcnemar(counts=...) of what it computes")
         super().__init__(validate_args=validate_args, **kwargs)
         mcnemar(0, 0, method=method)  # an unknown method is an error now, not at the first compute
         self.method: Method = method
@@ -282,3 +303,8 @@ class McNemarPValue(ChannelCounts):
         """The p-value."""
         counts = self._counts().cpu()
         return mcnemar(counts=counts, method=self.method).p_value.where(counts.sum() > 0, torch.nan)
+
+
+def _check_no_slices(options: dict[str, Any], instead: str) -> None:
+    if "slices" in options:
+        raise TypeError(f"this metric is one p-value and has no slices; use {instead}")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torchmetrics import Metric
@@ -20,6 +21,7 @@ from polyweave_torch.functional.channel import (
 from polyweave_torch.metrics.base import TableMetric, collective
 
 Label = tuple[str, str]
+Outcome = bool | int | np.bool_ | np.integer[Any] | Tensor
 
 
 class ProtocolChannels(TableMetric):
@@ -95,18 +97,18 @@ class ProtocolChannels(TableMetric):
         )
 
     def record(
-        self, before_correct: bool, after_correct: bool, protocol_id: str = "default", slice: str | None = None
+        self, before_correct: Outcome, after_correct: Outcome, protocol_id: str = "default", slice: str | None = None
     ) -> ChannelEstimate:
         """Count one event and return the estimate of its bucket, as this rank has seen it.
 
         Args:
-            before_correct: whether the answer was right before the step.
+            before_correct: whether the answer was right before the step (a bool, or 0 or 1, of Python, numpy or torch).
             after_correct: whether it was right after.
             protocol_id: the step.
             slice: its slice; None for ``default_slice``.
         """
         for outcome in (before_correct, after_correct):
-            if not isinstance(outcome, (bool, int, Tensor)):
+            if not isinstance(outcome, (int, np.bool_, np.integer, Tensor)):
                 raise TypeError(f"an outcome must be True or False, but is {outcome!r} ({type(outcome).__name__})")
         before, after = (
             torch.tensor([int(outcome)], device=self._table.device) for outcome in (before_correct, after_correct)

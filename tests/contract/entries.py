@@ -205,9 +205,10 @@ def _disagreement() -> list[Entry]:
         Entry(
             "DisagreementMatrix",
             lambda **options: pt.DisagreementMatrix(MEMBERS, **options),
-            lambda seed: {"preds": votes(seed)["preds"]},
+            votes,
+            other=lambda **options: pt.DisagreementMatrix(MEMBERS, ignore_index=0, **options),
             wrong={"preds": torch.zeros(N, MEMBERS + 1, dtype=torch.int64)},
-            core=lambda preds: agreement_counts(preds, member_dim=1),
+            core=lambda preds, target: agreement_counts(preds, target, member_dim=1, ignore_index=0),
             mask=True,
         ),
         Entry(

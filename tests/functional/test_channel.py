@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -54,9 +54,13 @@ def test_counts_by_slice_and_mask_equal_a_loop() -> None:
         expected[s, int(b), int(a)] += k
     assert torch.equal(channel_counts(before, after, slice_index=index, num_slices=7, mask=keep), expected)
     assert torch.equal(channel_counts(before, after, mask=keep), expected.sum(0))
+    lists = {"slice_index": index.tolist(), "mask": keep.tolist()}
+    assert torch.equal(channel_counts(before.tolist(), after.tolist(), num_slices=7, **lists), expected)
+    assert channel_counts([], [], slice_index=[], num_slices=7, mask=[]).shape == (7, 2, 2)
 
 
-@given(cells, st.sampled_from([0.0, 0.5, 1.0]))
+@given(st.lists(st.integers(0, 10**12), min_size=4, max_size=4) | cells, st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+@example([175532, 36784574, 40, 71099542], 0.5)
 def test_rates_equal_exact_fractions(table: list[int], smoothing: float) -> None:
     n00, n01, n10, n11 = table
     channel = estimate_channel([[n00, n01], [n10, n11]], smoothing=smoothing)
@@ -72,10 +76,11 @@ def test_rates_equal_exact_fractions(table: list[int], smoothing: float) -> None
     assert float(channel.delta) == pytest.approx(delta, rel=1e-14, nan_ok=True)
 
 
-@given(cells)
-def test_raw_rates_account_for_delta(table: list[int]) -> None:
+@given(cells, st.sampled_from([0, 0.0]))
+@example([3, 33554435, 5, 7], 0.0)
+def test_raw_rates_account_for_delta(table: list[int], smoothing: float) -> None:
     n00, n01, n10, n11 = table
-    channel = estimate_channel([[n00, n01], [n10, n11]], smoothing=0)
+    channel = estimate_channel([[n00, n01], [n10, n11]], smoothing=smoothing)
     assert float(channel.predicted_delta) == pytest.approx(float(channel.delta), abs=1e-12, nan_ok=True)
 
 

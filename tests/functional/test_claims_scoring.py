@@ -111,7 +111,7 @@ def test_totals_come_from_summed_counts() -> None:
 def test_percentages_are_rounded_half_up(matched: int, gold: int, percent: int) -> None:
     counts = claim_counts(matched, matched, 0, gold)
     line = claims_line("a | b\nc", ClaimScores(counts, counts, {}, [], []))
-    assert line.startswith(rf"| a \| b c | {gold} | {matched} | 100 % | {percent} % |")
+    assert line.startswith(f"| a &#124; b c | {gold} | {matched} | 100 % | {percent} % |")
 
 
 def test_what_the_context_derives_is_neither_right_nor_wrong() -> None:

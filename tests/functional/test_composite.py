@@ -222,3 +222,14 @@ def test_runs_are_ranked_and_flagged() -> None:
     assert [run.gate_passed for run in ranked] == [True, True, True, False, False]
     with pytest.raises(ValueError, match="one or more different names"):
         rank_runs(runs, layer_names="fj")
+
+
+def test_runs_are_ranked_by_weights_by_name_or_in_order() -> None:
+    runs = {"a": [[5.0, 2.0]], "b": [[3.0, 3.0]]}
+    by_name, in_order = (
+        rank_runs(runs, layer_names=("f", "j"), weights=weights) for weights in ({"j": 3.0, "f": 1.0}, [1.0, 3.0])
+    )
+    assert [(run.name, run.composite.item()) for run in by_name] == [("b", 3.0), ("a", 2.75)]
+    assert [(run.name, run.composite.item()) for run in in_order] == [("b", 3.0), ("a", 2.75)]
+    with pytest.raises(ValueError, match=r"weights must name each of the layers \['f', 'j'\], but name \['f'\]"):
+        rank_runs(runs, layer_names=("f", "j"), weights={"f": 1.0})

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from polyweave_torch.functional.ensemble import (
     disagreement_matrix,
+    disagreement_matrix_from_counts,
     disagreement_rate,
     disagreement_rate_from_counts,
     ensemble_accuracy,
@@ -215,7 +216,7 @@ def test_targets_out_of_range_and_of_another_length_are_errors() -> None:
     preds = torch.tensor([[0, 1], [0, 1]])
     with pytest.raises(ValueError, match=r"target must lie in \[0, 2\).*holds 7"):
         ensemble_accuracy(preds, torch.tensor([0, 7]), 2)
-    with pytest.raises(ValueError, match="target must have one label a sample, 2 as the members have, but has 3"):
+    with pytest.raises(ValueError, match=r"target must have one value a sample, shape \[2\] like each member"):
         mean_accuracy(preds, torch.tensor([0, 1, 1]))
     with pytest.raises(TypeError, match="target must be integer class labels"):
         mean_accuracy(preds, torch.tensor([0.0, 1.0]))
@@ -257,6 +258,28 @@ def test_counts_add_over_batches(ignore_index: int | None) -> None:
         assert torch.equal(function(preds, target, ignore_index=ignore_index), formula(whole))
     for function, formula in without_target:
         assert torch.equal(function(preds, ignore_index=ignore_index, mask=target >= 0), formula(whole))
+
+
+@pytest.mark.parametrize(("dtype", "members"), [(torch.int64, 5), (torch.int8, 140), (torch.uint8, 3)])
+def test_agreements_of_abstaining_members_are_those_of_the_matrix(dtype: torch.dtype, members: int) -> None:
+    # Labels as small as members' numbers, and 3 as the abstention; as a target 3 drops the sample.
+    labels = random_labels(members + 1, 60, 0, 4).to(dtype)
+    preds, target = labels[:-1], labels[-1]
+    found = disagreement_matrix_from_counts(agreement_counts(preds, target, ignore_index=3))
+    wanted = disagreement_matrix(preds, ignore_index=3, mask=(target != 3).tolist())
+    assert torch.equal(found.nan_to_num(nan=-1.0), wanted.nan_to_num(nan=-1.0))
+    assert torch.equal(agreement_counts(preds, target), agreement_counts(preds))
+
+
+@pytest.mark.parametrize("members", [2, 3, 5, 7, 10])
+def test_the_vote_of_members_all_alike_gains_exactly_nothing(members: int) -> None:
+    for samples in range(1, 40):
+        labels = random_labels(2, samples, 0, 2, seed=samples, abstain=0.3, ignore_index=-1)
+        preds, target = labels[:1].expand(members, -1), labels[1]
+        for ignore_index in (None, -1):
+            options: dict[str, Any] = {"ignore_index": ignore_index, "mask": (labels >= 0).all(0).tolist()}
+            gain = ensemble_gain(preds, target, **options).item()
+            assert gain == 0.0 or math.isnan(gain)
 
 
 @pytest.mark.parametrize("members", [5, 12])

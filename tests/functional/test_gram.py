@@ -158,8 +158,7 @@ def test_no_conditions_and_no_rows_are_empty_not_wrong() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mask": torch.ones(3, 2)}, "mask must be bool"),
-        ({"mask": torch.ones(3, dtype=torch.bool)}, "mask must be bool"),
+        ({"mask": torch.ones(3, dtype=torch.bool)}, r"mask must have one value an outcome, shape \[3, 2\]"),
         ({"slice_index": torch.zeros(2, dtype=torch.int64), "num_slices": 2}, "one value a sample"),
         ({"slice_index": torch.zeros(3, dtype=torch.int64)}, "num_slices=None belong together"),
         ({"num_slices": 2}, "num_slices=2 belong together"),
@@ -168,6 +167,25 @@ def test_no_conditions_and_no_rows_are_empty_not_wrong() -> None:
 def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gram_update(torch.ones(3, 2), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask": torch.ones(3, 2)}, "mask must be bool"),
+        ({"mask": [[True, True]] * 3}, "mask must be a tensor, but is a list"),
+        ({"slice_index": torch.zeros(3), "num_slices": 2}, "slice_index must be integers"),
+        ({"slice_index": [0, 1, 1], "num_slices": 2}, "slice_index must be a tensor, but is a list"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        gram_update(torch.ones(3, 2), **options)
+
+
+def test_masks_may_be_lists() -> None:
+    correct, mask = [[1, 0], [1, 1], [0, 7]], [[True, True], [True, True], [True, False]]
+    assert same(outcome_gram(correct, mask=mask), outcome_gram(torch.tensor(correct), mask=torch.tensor(mask)))
 
 
 def test_outcomes_need_rows_and_columns() -> None:

@@ -105,6 +105,26 @@ def test_binomial_p_values_are_the_exact_fractions(pair: tuple[int, int]) -> Non
     assert mcnemar(b, c, method="midp").p_value.item() == pytest.approx(float(exact_p(b, c, mid=True)), rel=1e-12)
 
 
+def test_p_values_of_few_discordants_are_exact_to_the_last_bit() -> None:
+    for n in range(54):
+        b = torch.arange(n + 1)
+        for method in REQUESTS[:2]:
+            wanted = [float(exact_p(k, n - k, mid=method == "midp")) for k in range(n + 1)]
+            assert mcnemar(b, n - b, method=method).p_value.tolist() == wanted
+    assert repr(mcnemar(10, 5).p_value.item()) == "0.3017578125"
+
+
+@pytest.mark.parametrize("method", ["auto", *REQUESTS])
+def test_discordants_that_all_lean_one_way_reach_the_smallest_p(method: Method) -> None:
+    lost_all = mcnemar(torch.arange(1200), 0, method=method)
+    assert torch.equal(lost_all.p_value, lost_all.smallest_p)
+    one_more = mcnemar(torch.arange(1200), 1, method=method)
+    assert (one_more.p_value >= one_more.smallest_p).all()
+    if method in ("exact", "midp"):
+        halvings = range(1, 1200) if method == "midp" else range(1199)
+        assert lost_all.p_value[1:].tolist() == [2.0**-k for k in halvings]
+
+
 @pytest.mark.parametrize("n", [83, 500, 1301])
 def test_binomial_p_values_are_the_exact_fractions_over_a_whole_range(n: int) -> None:
     b = torch.arange(n + 1)
@@ -176,6 +196,7 @@ def test_no_discordant_pair_is_no_evidence_under_any_method(method: Method) -> N
     assert result.method == "no-discordants"
     assert (result.p_value.item(), result.log_p_value.item(), result.smallest_p.item()) == (1.0, 0.0, 1.0)
     assert (result.statistic.item(), result.underpowered.item()) == (0.0, True)
+    assert repr(result.log_p_value.item()) == "0.0"  # not -0.0
 
 
 @pytest.mark.parametrize("method", REQUESTS)
@@ -183,6 +204,7 @@ def test_equal_counts_give_one(method: Method) -> None:
     # Edwards' numerator is never below 0: other libraries report (0 - 1)^2 / n here.
     result = mcnemar([1, 5, 12, 500, 10**12], [1, 5, 12, 500, 10**12], method=method)
     assert result.p_value.tolist() == [1.0] * 5
+    assert repr(result.log_p_value.tolist()) == "[0.0, 0.0, 0.0, 0.0, 0.0]"
     assert result.statistic.tolist() == [0.0] * 5
 
 
@@ -206,6 +228,7 @@ def test_shapes_broadcast_and_the_methods_follow() -> None:
     assert single.p_value.shape == ()
     assert single.p_value.item() == result.p_value[1, 2].item()
     assert mcnemar(counts=torch.zeros(0, 2, 2, dtype=torch.int64)).method == []
+    assert mcnemar([], []).p_value.shape == (0,)
 
 
 @pytest.mark.parametrize("conditions", [2, 5, 30])

@@ -50,6 +50,7 @@ def test_masked_samples_and_ignored_targets_are_left_out() -> None:
     probs[2] = -5.0
     wanted = soft_ensemble_accuracy(probs[:2], target[:2])
     assert torch.equal(soft_ensemble_accuracy(probs, target, ignore_index=-100, mask=mask), wanted)
+    assert torch.equal(soft_ensemble_accuracy(probs, target, ignore_index=-100, mask=mask.tolist()), wanted)
     vote = soft_vote(probs, mask=mask)
     assert vote.isnan().all(-1).tolist() == [False, False, True, False]
     assert torch.equal(vote[:2], soft_vote(probs[:2]))
@@ -84,3 +85,5 @@ def test_errors_say_what_came() -> None:
         soft_ensemble_accuracy(probs, target.double())
     with pytest.raises(TypeError, match="mask must be bool"):
         soft_vote(probs, mask=target)
+    with pytest.raises(TypeError, match="probs must be a tensor, but is a list"):
+        soft_vote([[[0.5, 0.5]]])  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ def test_heterogeneity_keeps_its_digits_where_the_chi_squares_nearly_cancel() ->
     assert result.statistic.item() == pytest.approx(0.5, rel=1e-6)
 
 
-@pytest.mark.parametrize("pairs", [([0, 3], [0, 1]), ([5], [1]), ([0, 0], [0, 0])])
+@pytest.mark.parametrize("pairs", [([0, 3], [0, 1]), ([5], [1]), ([0, 0], [0, 0]), ([], [])])
 def test_fewer_than_two_strata_with_discordants_cannot_differ(pairs: tuple[list[int], list[int]]) -> None:
     result = stratum_heterogeneity(*pairs)
     assert (result.statistic.item(), result.df.item(), result.p_value.item()) == (0.0, 0, 1.0)

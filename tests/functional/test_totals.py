@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -80,5 +81,20 @@ def test_accounting_holds_for_tables_and_fails_for_slips() -> None:
     assert bool(check_accounting(0.838, 0.6745, 0.064, 0.228))
     assert not bool(check_accounting(0.838, 0.6751, 0.064, 0.228))
     assert not bool(check_accounting(math.nan, 0.5, 0.1, 0.1))
+    assert not bool(check_accounting(0.5, 0.5, math.nan, 0.0))
     lint = check_accounting(torch.tensor([0.5, 0.5]), torch.tensor([0.6, 0.7]), 0.2, 0.1)
     assert lint.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["accuracy_before", "accuracy_after", "share_corrected", "share_corrupted"])
+@pytest.mark.parametrize("share", [80, -0.1, torch.tensor([0.1, 1.1])])
+def test_accounting_takes_shares_not_percentages(name: str, share: float | torch.Tensor) -> None:
+    figures: dict[str, Any] = {
+        "accuracy_before": 0.8,
+        "accuracy_after": 0.7,
+        "share_corrected": 0.1,
+        "share_corrupted": 0.2,
+    }
+    assert bool(check_accounting(**figures))
+    with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\].*divide percentages by 100"):
+        check_accounting(**{**figures, name: share})

@@ -206,6 +206,11 @@ def test_bad_input_is_named() -> None:
         composition_gap([[3, 1], [1, 1]], identity, identity)
     with pytest.raises(ValueError, match="first must have shape"):
         composition_gap(identity, [1.0, 0.0], identity)
+    step = estimate_channel(identity_counts())
+    with pytest.raises(TypeError, match=r"second must be a matrix .* pass channel_matrix\(second\)"):
+        composition_gap(channel_matrix(step), identity, step)
+    with pytest.raises(ValueError, match="the channel of slice 'a' holds 2 tables"):
+        mixture_shift_bias({"a": estimate_channel([identity_counts()] * 2)})
     with pytest.raises(ValueError, match="support"):
         composition_gap(identity, identity, identity, support=[0.0, 0.0])
     with pytest.raises(ValueError, match="counts3"):

@@ -99,6 +99,19 @@ def test_other_layers_are_marked_in_the_ranking() -> None:
     assert "missing" in str(report)
 
 
+def test_only_a_gain_is_trivial() -> None:
+    names: dict[str, Any] = {"layer_names": ("fact", "judge"), "trivial_difference": 0.5}
+    up = verdict(constant(4.0, 4.0), constant(4.0, 4.2), **names)
+    assert "trivial: the composite's gain of 0.1 is below trivial_difference, 0.5\n" in str(up)
+    down = verdict(constant(4.0, 4.0), constant(4.0, 3.8), **names)
+    assert (up.label, down.label) == ("CAUTIOUS", "REGRESS")
+    assert "trivial" not in down.reasons
+    # The composite gains .1, and a layer fell under its gate: both held.
+    fell = verdict(constant(4.0, 4.0), constant(4.8, 3.4), **names)
+    assert {"composite-up", "trivial", "layer-fell-under-gate"} <= set(fell.reasons)
+    assert (fell.label, up.pairs[0].reasons[-1]) == ("REGRESS", "trivial")
+
+
 def test_solo_says_what_is_missing() -> None:
     text = str(verdict(constant(3.0), None, layer_names=["fact"]))
     assert text.startswith("SOLO: add a control\n")

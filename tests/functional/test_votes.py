@@ -139,7 +139,7 @@ def test_a_mask_must_be_bool_and_one_a_sample() -> None:
     preds = torch.tensor([[0, 1], [0, 1]])
     with pytest.raises(TypeError, match="mask must be bool"):
         majority_vote(preds, mask=torch.tensor([1, 0]))
-    with pytest.raises(ValueError, match="mask must have one value a sample, 2"):
+    with pytest.raises(ValueError, match=r"mask must have one value a sample, shape \[2\] like each member"):
         majority_vote(preds, mask=torch.tensor([True]))
     with pytest.raises(ValueError, match="num_classes must be at least 1"):
         majority_vote(preds, 0)

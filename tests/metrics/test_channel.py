@@ -1,9 +1,12 @@
 """Channel metrics: their own behaviour; what all metrics share is in tests/contract."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torchmetrics import MetricCollection
+from torchmetrics.wrappers import ClasswiseWrapper
 
 from polyweave_torch import (
     AccuracyDelta,
@@ -95,6 +98,41 @@ def test_bad_input_changes_nothing(arguments: dict[str, torch.Tensor], message: 
         metric.update(**arguments)
     assert metric.update_count == 1
     assert torch.equal(metric.compute(), before)
+
+
+@pytest.mark.parametrize("name", ["before", "after", "slice_index", "mask"])
+def test_lists_are_refused_by_name(name: str) -> None:
+    arguments: dict[str, Any] = {"before": BEFORE, "after": AFTER, "slice_index": BEFORE, "mask": BEFORE > 0}
+    metric = ChannelCounts(slices=2)
+    metric.update(**arguments)
+    with pytest.raises(TypeError, match=f"{name} must be a tensor, but is a list; wrap it in torch.as_tensor"):
+        metric.update(**{**arguments, name: arguments[name].tolist()})
+
+
+def test_the_surplus_of_raw_rates_at_full_accuracy_is_minus_infinity() -> None:
+    metric = ChannelSurplus(slices=3, smoothing=0)
+    metric.update(torch.tensor([1, 1, 0]), torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1]))
+    assert metric.compute().nan_to_num(nan=7.0).tolist() == [torch.finfo(torch.float64).min, 1.0, 7.0]
+
+
+def test_a_classwise_wrapper_names_the_slices() -> None:
+    index = torch.arange(15) % 2
+    sliced = CorrectionRate(slices=["day", "night"])
+    wrapped = ClasswiseWrapper(sliced.clone(), labels=list(sliced.slice_names or ()))
+    sliced.update(BEFORE, AFTER, index)
+    wrapped.update(BEFORE, AFTER, index)
+    rates = [float(rate) for rate in sliced.compute()]
+    found = wrapped.compute()
+    assert {name: float(rate) for name, rate in found.items()} == dict(
+        zip(("correctionrate_day", "correctionrate_night"), rates, strict=True)
+    )
+    collection = MetricCollection({"c": ClasswiseWrapper(sliced.clone(), labels=["day", "night"]), "all": Churn()})
+    collection.reset()
+    for part in (slice(0, 6), slice(6, 15)):
+        collection.update(BEFORE[part], AFTER[part], slice_index=index[part])
+    together = collection.compute()
+    assert sorted(together) == ["all", "correctionrate_day", "correctionrate_night"]
+    assert [float(together[f"correctionrate_{name}"]) for name in ("day", "night")] == rates
 
 
 @pytest.mark.parametrize(("slices", "message"), [([], "at least 1"), (0, "at least 1"), (["a", "a"], "different")])

@@ -140,6 +140,12 @@ def test_other_columns_than_layers_are_refused() -> None:
             metric.update(*arguments)
     with pytest.raises(ValueError, match="mask must have one value a sample"):
         CompositeScore().update(torch.ones(4, 3), torch.ones(3, dtype=torch.bool))
+    with pytest.raises(TypeError, match="mask must be bool"):
+        CompositeScore().update(torch.ones(4, 3), torch.ones(4, dtype=torch.int64))
+    with pytest.raises(TypeError, match="mask must be a tensor, but is a list"):
+        CompositeScore().update(torch.ones(4, 3), [True] * 4)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="scores must be a tensor, but is a list"):
+        CompositeScore().update([[1.0, 2.0, 3.0]])  # type: ignore[arg-type]
 
 
 # LayerScores.
@@ -215,6 +221,10 @@ def test_wrong_indices_are_refused() -> None:
         store.update(torch.tensor([1, 2]), torch.ones(1, 1))
     with pytest.raises(TypeError, match="sample_index must be integers"):
         store.update(torch.tensor([1.0]), torch.ones(1, 1))
+    with pytest.raises(TypeError, match="sample_index must be a tensor, but is a list"):
+        store.update([1], torch.ones(1, 1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="scores must be a tensor, but is a list"):
+        store.update(torch.tensor([1]), [[1.0]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_samples must be at least 1"):
         LayerScores(0)
     assert store.scores().isnan().all()

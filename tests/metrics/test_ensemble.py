@@ -80,6 +80,57 @@ def test_the_matrix_equals_a_double_loop() -> None:
     assert metric.compute().tolist() == expected
 
 
+def test_the_matrix_of_a_collection_leaves_out_what_the_others_do() -> None:
+    preds, target = ballots()
+    mask = torch.arange(200) % 7 > 0
+    collection = MetricCollection(
+        [PairwiseDisagreement(2, C, ignore_index=2), DisagreementMatrix(2, ignore_index=2), EnsembleAccuracy(2, C, 2)]
+    )
+    for part in (slice(0, 90), slice(90, 200)):
+        collection.update(preds[part, :2], target[part], mask[part])  # by position, as all three take them
+    values = collection.compute()
+    seen = mask & (target != 2) & (preds[:, :2] != 2).all(1)
+    differing = float((preds[seen, 0] != preds[seen, 1]).double().mean())
+    assert values["DisagreementMatrix"].tolist() == [[0.0, differing], [differing, 0.0]]
+    assert float(values["PairwiseDisagreement"]) == pytest.approx(differing)
+    assert len(collection.compute_groups) == 2
+
+
+def test_the_matrix_looks_at_targets_only_for_those_to_ignore() -> None:
+    preds, target = ballots()
+    with_target, without = DisagreementMatrix(M), DisagreementMatrix(M)
+    with_target.update(preds, target)
+    without.update(preds)
+    assert torch.equal(with_target.compute(), without.compute())
+
+
+@pytest.mark.parametrize("validate_args", [True, False])
+def test_bools_are_the_labels_0_and_1(validate_args: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    preds, target = torch.rand(50, M, generator=generator) < 0.6, torch.rand(50, generator=generator) < 0.5
+    options: dict[str, Any] = {"ignore_index": -100, "validate_args": validate_args}
+    for build in (lambda: EnsembleAccuracy(M, 2, **options), lambda: DisagreementMatrix(M, **options)):
+        bools, integers, bytes_ = build(), build(), build()
+        bools.update(preds, target)
+        integers.update(preds.long(), target.long())
+        bytes_.update(preds.byte(), target.byte())
+        assert torch.equal(bools.compute(), integers.compute())
+        assert torch.equal(bytes_.compute(), integers.compute())
+
+
+def test_ignored_targets_have_no_part_in_the_soft_vote() -> None:
+    generator = torch.Generator().manual_seed(0)
+    probs, target = torch.rand(60, M, C, generator=generator), torch.randint(C, (60,), generator=generator)
+    target[::3], probs[::3] = -100, torch.nan
+    metric = SoftEnsembleAccuracy(M, C, ignore_index=-100)
+    metric.update(probs[:20], target[:20])
+    metric.update(probs[20:], target[20:])
+    expected = (probs.mean(1).argmax(1) == target)[target >= 0].double().mean()
+    assert float(metric.compute()) == float(expected)
+    with pytest.raises(ValueError, match="target must lie in"):
+        SoftEnsembleAccuracy(M, C).update(probs.nan_to_num(), target)
+
+
 @pytest.mark.parametrize("from_logits", [False, True])
 def test_the_soft_vote_equals_a_mean(from_logits: bool) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -129,6 +180,10 @@ def test_three_members_each_wrong_once() -> None:
         (EnsembleAccuracy, {"target": torch.full((4,), -100)}, ValueError, r"target must lie in \[0, 4\)"),
         (EnsembleAccuracy, {"target": torch.zeros(3).long()}, ValueError, "one value a sample"),
         (EnsembleAccuracy, {"mask": torch.ones(4)}, TypeError, "mask must be bool"),
+        (EnsembleAccuracy, {"mask": [True] * 4}, TypeError, "mask must be a tensor, but is a list"),
+        (EnsembleAccuracy, {"target": [0] * 4}, TypeError, "target must be a tensor, but is a list"),
+        (EnsembleAccuracy, {"target": torch.zeros(4)}, TypeError, "target must be integer class labels"),
+        (EnsembleAccuracy, {"preds": [[0] * M] * 4}, TypeError, "preds must be a tensor, but is a list"),
     ],
 )
 def test_bad_input_is_named(build: Any, arguments: dict[str, Tensor], error: type[Exception], message: str) -> None:
@@ -147,10 +202,20 @@ def test_masked_and_ignored_labels_may_be_out_of_range() -> None:
 
 
 def test_settings_are_checked() -> None:
-    for build in (lambda: EnsembleAccuracy(0, 2), lambda: EnsembleAccuracy(2, 0), lambda: DisagreementMatrix(0)):
+    for build in (
+        lambda: EnsembleAccuracy(0, 2),
+        lambda: EnsembleAccuracy(2, 0),
+        lambda: DisagreementMatrix(0),
+        lambda: SoftEnsembleAccuracy(0, 2),
+        lambda: SoftEnsembleAccuracy(2, 0),
+    ):
         with pytest.raises(ValueError, match="at least 1"):
             build()
     soft = SoftEnsembleAccuracy(M, C)
+    with pytest.raises(TypeError, match="probs must be a tensor, but is a list"):
+        soft.update([[[0.5] * C] * M], torch.zeros(1).long())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="target must be a tensor, but is a list"):
+        soft.update(torch.rand(1, M, C), [0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"shape \[N, 5, 4\]"):
         soft.update(torch.rand(3, M, C + 1), torch.zeros(3).long())
     with pytest.raises(ValueError, match="from_logits=True"):

@@ -151,5 +151,7 @@ def test_unknown_names_and_untracked_events_are_named() -> None:
         memory.forgetting_events()
     with pytest.raises(TypeError, match="sample_index must be integers"):
         memory.update(torch.tensor([0.5]), torch.tensor([True]))
+    with pytest.raises(TypeError, match="slice_index must be a tensor, but is a list"):
+        OutcomeMemory(4, slices=2).update(torch.tensor([0]), torch.tensor([True]), [1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_samples"):
         OutcomeMemory(0)

@@ -168,9 +168,43 @@ def test_bad_input_is_named(build: Any, arguments: dict[str, Tensor], message: s
     assert metric.update_count == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"slice_index": torch.zeros(4)}, "slice_index must be integers"),
+        ({"slice_index": [0, 1, 0, 1]}, "slice_index must be a tensor, but is a list"),
+        ({"mask": torch.ones(4, 2, dtype=torch.int64)}, "mask must be bool"),
+        ({"mask": torch.ones(4, dtype=torch.int64)}, "mask must be bool"),
+        ({"mask": [True] * 4}, "mask must be a tensor, but is a list"),
+        ({"mask": torch.ones(3, dtype=torch.bool)}, r"one value a sample, shape \[4\] like correct"),
+        ({"mask": torch.ones(4, 3, dtype=torch.bool)}, r"one value an outcome, shape \[4, 2\] like correct"),
+        ({"correct": torch.zeros(4, 2, dtype=torch.complex64)}, "correct must hold outcomes"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_change_nothing(arguments: dict[str, Any], message: str) -> None:
+    metric = PairedOutcomes(2, slices=2)
+    valid = {"correct": torch.ones(4, 2), "slice_index": torch.tensor([0, 1, 1, 1])}
+    metric.update(**valid)
+    before = metric.compute()
+    with pytest.raises((TypeError, ValueError), match=message):
+        metric.update(**{**valid, **arguments})
+    assert torch.equal(metric.compute(), before)
+
+
+def test_pairs_can_be_named() -> None:
+    metric = PairedOutcomes(3)
+    metric.update(outcomes(60, 3))
+    pairs = metric.mcnemar(names=["old", "new", "newer"])
+    assert list(zip(pairs.first, pairs.second, strict=True)) == [("old", "new"), ("old", "newer"), ("new", "newer")]
+    assert torch.equal(pairs.adjusted_p, metric.mcnemar().adjusted_p)
+
+
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="num_conditions"):
+    with pytest.raises(ValueError, match="num_conditions must be at least 1"):
         PairedOutcomes(0)
+    for build in (lambda: McNemarPValue(slices=2), lambda: CochranQPValue(3, slices=2)):
+        with pytest.raises(TypeError, match=r"one p-value and has no slices; use \w+\("):
+            build()
     with pytest.raises(ValueError, match="method"):
         McNemarPValue(method="luck")  # type: ignore[arg-type]
 

@@ -1,8 +1,10 @@
 """ProtocolChannels against a dict of counters."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -54,6 +56,17 @@ def test_events_one_by_one_or_in_batches_equal_a_dict(history: list[tuple[str, s
             assert metric.labels == sorted(expected)
             assert metric.compute().tolist() == [expected[label] for label in sorted(expected)]
             assert list(metric.estimates()) == sorted(expected)
+
+
+@pytest.mark.parametrize("kind", [bool, int, np.bool_, np.int64, np.uint8, torch.tensor])
+def test_an_outcome_may_be_a_scalar_of_python_numpy_or_torch(kind: Callable[[bool], Any]) -> None:
+    assert ProtocolChannels().record(kind(False), kind(True)).counts.tolist() == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("outcome", ["True", 1.0, np.float64(1.0), None])
+def test_other_outcomes_are_refused(outcome: Any) -> None:
+    with pytest.raises(TypeError, match="an outcome must be True or False"):
+        ProtocolChannels().record(outcome, True)
 
 
 def test_defaults_and_unknown_buckets() -> None:

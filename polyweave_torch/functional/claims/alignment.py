@@ -56,7 +56,11 @@ def check_method(method: str) -> None:
 
 
 def rename_claim(mapping: Mapping[str, str], claim: Claim) -> Claim:
-    """The claim with every symbol that the mapping has replaced, at any depth.
+    """The claim with every symbol that the mapping has replaced, at any depth, all at once.
+
+    Args:
+        mapping: new names by old ones, such as :func:`align_claims` returns.
+        claim: a fact, rule or exception.
 
     Raises:
         ValueError: where it is no claim.

@@ -88,6 +88,9 @@ def scan_claims(text: str) -> Iterator["Claim | Malformed"]:
 def format_claim(claim: Claim) -> str:
     """The s-expression text of a claim, on one line; :func:`parse_claims` reads it back.
 
+    Args:
+        claim: a fact, rule or exception.
+
     Raises:
         ValueError: where it is no claim.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from polyweave_torch.functional._tables import markdown_row, markdown_table
 from polyweave_torch.functional.claims.scoring import ClaimCounts, ClaimScores, total_counts
 
 _COLUMNS = ("document", "gold", "cand", "prec", "rec", "f1", "strict prec", "strict rec")
@@ -13,8 +14,15 @@ def claims_line(name: str, scores: ClaimScores) -> str:
     Args:
         name: the document.
         scores: from :func:`score_claims`.
+
+    Example:
+        >>> from polyweave_torch.functional.claims import KnowledgeBase, score_claims
+        >>> kb = KnowledgeBase()
+        >>> kb.assert_claim(("lion", "LionA"), "fable")
+        >>> claims_line("fable", score_claims(kb, "fable", [("lion", "Leo")]))
+        '| fable | 1 | 1 | 100 % | 100 % | 100 % | 0 % | 0 % |'
     """
-    return _line(name, scores.strict, scores.aligned)
+    return markdown_row(_cells(name, scores.strict, scores.aligned))
 
 
 def claims_table(scored: Iterable[tuple[str, ClaimScores]]) -> str:
@@ -40,28 +48,22 @@ def claims_table(scored: Iterable[tuple[str, ClaimScores]]) -> str:
     scored = list(scored)
     strict = total_counts(scores.strict for _, scores in scored)
     aligned = total_counts(scores.aligned for _, scores in scored)
-    rule = ["---"] + ["---:"] * (len(_COLUMNS) - 1)
-    rows = [claims_line(name, scores) for name, scores in scored]
-    return "\n".join([_row(_COLUMNS), _row(rule), *rows, _line("total", strict, aligned)])
+    rows = [*(_cells(name, scores.strict, scores.aligned) for name, scores in scored), _cells("total", strict, aligned)]
+    return markdown_table(_COLUMNS, rows, align="l" + "r" * (len(_COLUMNS) - 1))
 
 
-def _line(name: str, strict: ClaimCounts, aligned: ClaimCounts) -> str:
+def _cells(name: str, strict: ClaimCounts, aligned: ClaimCounts) -> list[object]:
     judged = aligned.candidates - aligned.derivable
-    cells = [
-        " ".join(name.split()).replace("|", r"\|"),
-        str(aligned.gold),
-        str(aligned.candidates),
+    return [
+        name,
+        aligned.gold,
+        aligned.candidates,
         _percent(aligned.matched, judged),
         _percent(aligned.matched, aligned.gold),
         _percent(2 * aligned.matched, judged + aligned.gold),
         _percent(strict.matched, strict.candidates - strict.derivable),
         _percent(strict.matched, strict.gold),
     ]
-    return _row(cells)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -1,0 +1,55 @@
+"""What reports share: tables as text and as markdown, and results as plain data."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+Rows = Sequence[Sequence[object]]
+
+
+def text_table(head: Sequence[str], rows: Rows) -> str:
+    """Columns of text, each as wide as its widest cell."""
+    lines = [[one_line(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def markdown_table(head: Sequence[str], rows: Rows, *, align: str = "") -> str:
+    """A markdown table.
+
+    Args:
+        head: names of the columns.
+        rows: cells, anything that has a text.
+        align: a letter a column, "l" or "r"; by default all to the left.
+    """
+    rule = ["---:" if side == "r" else "---" for side in align or "l" * len(head)]
+    return "\n".join(map(markdown_row, (head, rule, *rows)))
+
+
+def markdown_row(cells: Sequence[object]) -> str:
+    """One row of a markdown table; no cell ends it or its column."""
+    return "| " + " | ".join(one_line(cell).replace("|", "&#124;") for cell in cells) + " |"
+
+
+def one_line(cell: object) -> str:
+    """A text without line breaks, and without spaces in a row."""
+    return " ".join(str(cell).split())
+
+
+def plain(value: Any) -> Any:
+    """Data for JSON: tensors as numbers, NamedTuples as dicts; what is not finite becomes None, as JSON has no word."""
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int)) else str(value)
