@@ -1,16 +1,26 @@
 """The command ``polyweave-torch``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from polyweave_torch import verdict_command as verdict
 from polyweave_torch.ablation import command as ablate
 from polyweave_torch.claims import command as claims
 from polyweave_torch.evallogs import command as compare
 
-Run = Callable[[argparse.Namespace], int]
+
+class _Room(NamedTuple):
+    """A command."""
+
+    about: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    reads: str
+    """What it expects where a file can't be opened."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,24 +29,63 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="polyweave-torch", description="Paired diagnostics: what did a change correct, what did it corrupt?"
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    rooms: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
-        "demo": ("train two small ensembles on real digits and compare them", _demo_arguments, _demo),
-        "verdict": ("may a treatment ship? one of six words, with reasons", verdict.add_arguments, verdict.run),
-        "ablate": ("run cases under several conditions and report", ablate.add_arguments, ablate.run),
-        "claims": ("score a folder of extracted claims against gold", claims.add_arguments, claims.run),
-        "compare": ("what changed between finished evaluation runs, item by item", compare.add_arguments, compare.run),
+    rooms = {
+        "demo": _Room(
+            "train two small ensembles on real digits and compare them",
+            _demo_arguments,
+            _demo,
+            "a folder to write to",
+        ),
+        "verdict": _Room(
+            "may a treatment ship? one of six words, with reasons",
+            verdict.add_arguments,
+            verdict.run,
+            "a JSONL or CSV file of scores or checks",
+        ),
+        "ablate": _Room(
+            "run cases under several conditions and report",
+            ablate.add_arguments,
+            ablate.run,
+            "a JSONL file of cases",
+        ),
+        "claims": _Room(
+            "score a folder of extracted claims against gold",
+            claims.add_arguments,
+            claims.run,
+            "a folder with a file of claims for each document",
+        ),
+        "compare": _Room(
+            "what changed between finished evaluation runs, item by item",
+            compare.add_arguments,
+            compare.run,
+            "the log of a finished run, or a folder that holds it",
+        ),
     }
-    for name, (about, add_arguments, _) in rooms.items():
-        add_arguments(commands.add_parser(name, help=about, description=about))
+    for name, room in rooms.items():
+        room.add_arguments(commands.add_parser(name, help=room.about, description=room.about))
     arguments = parser.parse_args(argv)
+    room = rooms[arguments.command]
     try:
-        return rooms[arguments.command][2](arguments)
+        return room.run(arguments)
     except BrokenPipeError:  # the reader, such as head, has what it wanted
         sys.stderr.close()
         return 0
     except (ValueError, OSError) as error:
-        print(f"polyweave-torch {arguments.command}: {error}", file=sys.stderr)
+        said = _unopened(error, room.reads) if isinstance(error, OSError) else error
+        print(f"polyweave-torch {arguments.command}: {said}", file=sys.stderr)
         return 2
+
+
+def _unopened(error: OSError, reads: str) -> str:
+    """Which file can't be opened, what was expected there, and what to do."""
+    if not isinstance(error.filename, (str, bytes)):
+        return str(error)
+    path = Path(os.fsdecode(error.filename))
+    if isinstance(error, FileNotFoundError):
+        if path.parent.is_dir():
+            return f"{path} is not there; expected {reads}. Check the path"
+        return f"{path} is not there, nor is the folder {path.parent}. Check the path, or make the folder"
+    return f"{path} can't be opened ({error.strerror}); expected {reads}"
 
 
 def _demo_arguments(demo: argparse.ArgumentParser) -> None:

@@ -48,9 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     rules = parser.add_argument_group("rules")
     rules.add_argument("--gate", type=float, default=3.5, help="mean that each layer must reach (default: %(default)s)")
-    rules.add_argument("--trivial", type=float, default=0.1, help="smaller gains are none (default: %(default)s)")
+    rules.add_argument(
+        "--trivial-difference", type=float, default=0.1, help="smaller gains are none (default: %(default)s)"
+    )
     rules.add_argument("--min-pairs", type=int, default=20, help="fewer show nothing (default: %(default)s)")
-    rules.add_argument("--power", type=float, help="ask for the pairs that this power needs")
+    rules.add_argument("--wished-power", "--power", type=float, help="ask for the pairs that this power needs")
     rules.add_argument("--dissent", type=float, default=0.4, help="judges correlate at least so (default: %(default)s)")
     rules.add_argument("--top", type=float, default=5.0, help="the highest mark (default: %(default)s)")
     rules.add_argument("--weights", type=_weights, metavar="LAYER=WEIGHT,...", help="default: all equal")
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         {name: _scores(file, samples, columns) for name, file in treatments.items()},
         layer_names=columns.layers,
         gate=arguments.gate,
-        trivial_difference=arguments.trivial,
+        trivial_difference=arguments.trivial_difference,
         min_pairs=arguments.min_pairs,
         dissent=arguments.dissent,
         alpha=arguments.alpha,
@@ -109,13 +111,13 @@ def run(arguments: argparse.Namespace) -> int:
         human_marks=None
         if columns.human is None
         else {name: [file.human.get(sample, math.nan) for sample in samples] for name, file in runs.items()},
-        wished_power=arguments.power,
+        wished_power=arguments.wished_power,
         top=arguments.top,
         provenance={name: file.provenance for name, file in runs.items()},
     )
     if arguments.json:
         files = {name: {"path": str(file.path), "samples": len(file.scores)} for name, file in runs.items()}
-        print(json.dumps({**report.to_dict(), "files": files}, allow_nan=False))
+        print(json.dumps({**report.to_dict(), "files": files}, allow_nan=False, indent=2))
     else:
         print(report.to_markdown() if arguments.markdown else report, end="")
     return report.exit_code

@@ -1,14 +1,11 @@
 """Layer scores from the files that people have: rows of scores, or of checks that passed or failed."""
 
-import csv
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from polyweave_torch.evallogs.outline import delimiter
-from polyweave_torch.evallogs.source import head, raw_lines, read_json_lines
+from polyweave_torch.evallogs.source import head, read_json_lines, read_table
 from polyweave_torch.functional.composite import layer_score
 
 CHECK_LAYERS: Mapping[str, str] = {
@@ -64,7 +61,7 @@ def read_layer_file(path: Path, columns: Columns) -> LayerFile:
     """
     rows = _Rows(path, columns)
     start = head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
-    for where, row in read_json_lines(path) if start[:1] == b"{" else _table(path):
+    for where, row in read_json_lines(path) if start[:1] == b"{" else read_table(path):
         rows.add(where, row)
     return rows.finish()
 
@@ -143,25 +140,6 @@ class _Rows:
         sums = self.weights.setdefault(layer, {}).setdefault(sample, [0.0, 0.0])
         sums[0] += weight * _passed(check.get("passed"), where)
         sums[1] += weight
-
-
-def _table(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a CSV file by the names in its first line."""
-    lines = raw_lines(path)
-    first = next(lines, "")
-    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter(first), strict=True)
-    try:
-        names = next((cells for cells in reader if cells), [])
-        if len(set(names)) != len(names):
-            raise ValueError(f"{path}:{reader.line_num}: two columns have one name: {names}")
-        for cells in reader:
-            where = f"{path}:{reader.line_num}"
-            if cells and len(cells) != len(names):
-                raise ValueError(f"{where}: expected {len(names)} cells as in the first line, but found {len(cells)}")
-            if cells:
-                yield where, dict(zip(names, cells, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"{path}:{reader.line_num}: not CSV: {error}") from error
 
 
 def _given(value: Any) -> bool:

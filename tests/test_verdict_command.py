@@ -81,7 +81,18 @@ def test_too_few_cases(write: Write, capsys: pytest.CaptureFixture[str]) -> None
 def test_json_is_the_report_of_the_function(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     old: Rows = [{"id": f"q{i}", "fact": 3.0 + i % 3, "judge": 4.0} for i in range(30)]
     new: Rows = [{"id": f"q{i}", "fact": 3.5 + i % 2, "judge": 4.0 + i % 2} for i in range(1, 31)]
-    options = ("--gate", 3, "--seed", 7, "--weights", "fact=2,behavior=1,judge=1", "--power", 0.8, "--resamples", 200)
+    options = (
+        "--gate",
+        3,
+        "--seed",
+        7,
+        "--weights",
+        "fact=2,behavior=1,judge=1",
+        "--wished-power",
+        0.8,
+        "--resamples",
+        200,
+    )
     # The order of rows doesn't matter: samples are sorted by id.
     command(write("old.jsonl", old[::-1]), write("a.csv", new), write("b.jsonl", old), "--json", *options)
     found = json.loads(capsys.readouterr().out)
@@ -105,6 +116,19 @@ def test_json_is_the_report_of_the_function(write: Write, capsys: pytest.Capture
     assert found == json.loads(json.dumps(wanted.to_dict()))
     assert [files[name]["samples"] for name in ("control", "a", "b")] == [30, 30, 30]
     assert found["pairs"][0]["incomplete"] == 2
+
+
+def test_options_are_called_as_in_python_and_their_old_names_still_do(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = (write("old.csv", scored(4.0)), write("new.csv", scored(4.5)), "--json")
+    printed = []
+    for options in (("--trivial-difference", 0.7, "--wished-power", 0.9), ("--trivial", 0.7, "--power", 0.9)):
+        command(*files, *options)
+        printed.append(capsys.readouterr().out)
+    settings = json.loads(printed[0])["settings"]
+    assert (settings["trivial_difference"], settings["wished_power"]) == (0.7, 0.9)
+    assert printed[0] == printed[1]
 
 
 # Checks.
@@ -208,7 +232,7 @@ def test_names_of_treatments_are_their_own(write: Write, capsys: pytest.CaptureF
         ('{"id": 1, "score": 4}\n', r"no row has a score of the layers \['fact', 'behavior', 'judge'\].*'score'"),
         ('{"id": 1, "fact": ' + "[" * 100_000 + "\n", ":1: nested too deeply"),
         ("id,fact\n1,4\n2\n", ":3: expected 2 cells as in the first line, but found 1"),
-        ("id,fact,fact\n1,4,4\n", ":1: two columns have one name"),
+        ("id,fact,fact\n1,4,4\n", ":1: the column 'fact' stands 2 times"),
         ('id,fact\n1,"4\n', "not CSV"),
         ("", "no row has a score"),
         ("id,fact\n", "no row has a score"),

@@ -30,7 +30,8 @@ from polyweave_torch.functional.gram import gram_update
 
 TARGET_PER_STRATUM = 120
 """The cases that are commonly planned for a stratum. It presumes .70 -> .80 at 80 % power with about .16 discordant
-pairs; 25 of them, fewer being called underpowered, take 156 cases, and independent arms 296."""
+pairs, by the uncorrected chi-square, which then has 83 %. The test that decides here has 76 %, and needs 132 cases for
+80 %; 25 discordant ones, fewer being called underpowered, take 156 cases, and independent arms 296."""
 
 NO_DISCORDANTS = "INCONCLUSIVE (no discordant pairs)"
 NOMINAL = "INCONCLUSIVE: nominally significant but UNDERPOWERED"
@@ -43,25 +44,33 @@ class CondStats(NamedTuple):
     """One condition, overall or in one stratum. What is undefined is None."""
 
     condition: str
+    """Its name."""
     stratum: str
     """Empty: overall."""
     n: int
     """Outcomes that count: with ``errors="drop"`` those without error or refusal."""
     first_try_success: int
+    """Of them, right at the first try."""
     p_sem: float | None
     """first_try_success / n."""
     wilson_lo: float
+    """Lower end of Wilson's 95 % interval of ``p_sem``."""
     wilson_hi: float
-    """Wilson's 95 % interval of ``p_sem``."""
+    """Upper end."""
     mean_iter: float | None
     """Of the iterations of converged outcomes, as they were counted."""
     median_iter: float | None
+    """Of the same."""
     non_converged: int
+    """Outcomes that were not right within the budget of attempts."""
     theoretical_iid_bound: float | None
     """1 / p_sem: the mean iterations of independent attempts. A reference only; attempts are not independent."""
     mean_struct_err0: float | None
+    """Structural errors of the first attempt, a case."""
     mean_sem_err0: float | None
+    """Semantic errors of the first attempt, a case."""
     mean_cost_usd: float | None
+    """US dollars a case."""
     engaged: dict[str, int]
     """In how many outcomes each treatment that the condition asked for was in force."""
     errors: int
@@ -71,12 +80,12 @@ class CondStats(NamedTuple):
 
     @property
     def phat(self) -> float | None:
-        """``p_sem``."""
+        """``p_sem``, under the name that the document of the paired evaluation gives it."""
         return self.p_sem
 
     @property
     def theo_iid_bound(self) -> float | None:
-        """``theoretical_iid_bound``."""
+        """``theoretical_iid_bound``, likewise."""
         return self.theoretical_iid_bound
 
 
@@ -84,7 +93,9 @@ class PairTest(NamedTuple):
     """Two conditions compared on the cases that both have, overall or in one stratum."""
 
     a: str
+    """The one condition."""
     b: str
+    """The other."""
     stratum: str
     """Empty: overall."""
     result: McNemarResult
@@ -96,8 +107,9 @@ class PairTest(NamedTuple):
     n: int
     """Cases that both have."""
     cases_needed: int | None
-    """Cases for 80 % power at alpha / (tests of the family), and 25 discordant pairs, if the shares of discordant pairs
-    seen here were the true ones; None where both are equal."""
+    """Cases for 80 % power of the uncorrected chi-square at alpha / (tests of the family), and 25 discordant pairs, if
+    the shares of discordant pairs seen here were the true ones; None where both are equal. See
+    :func:`~polyweave_torch.functional.target_per_stratum`."""
 
 
 class Analysis(NamedTuple):
@@ -106,10 +118,13 @@ class Analysis(NamedTuple):
     mode: str
     """"LIVE", or "SIMULATED" where any outcome is a simulator's."""
     model: str
+    """What was evaluated, as it was named; empty where it was not."""
     counts: dict[str, int]
     """Cases of each stratum, strata in their order."""
     total_cases: int
+    """Cases of all strata."""
     conditions: list[str]
+    """Their names, in their order."""
     per_condition: list[CondStats]
     """All conditions overall, then stratum by stratum."""
     pairwise: list[PairTest]
@@ -117,7 +132,9 @@ class Analysis(NamedTuple):
     cochran: CochranQResult | None
     """Over the cases that have all conditions; None for fewer than three conditions, or without such a case."""
     note: str
+    """A line that its author added."""
     alpha: float = 0.05
+    """Of the tests."""
     errors: str = "wrong"
     """What became of errors and refusals: "wrong" or "drop"."""
     incomplete: int = 0
@@ -125,15 +142,19 @@ class Analysis(NamedTuple):
     error_examples: Mapping[str, str] = {}
     """The first error of each condition that has any."""
 
-    def to_json(self) -> str:
-        """One JSON object, which :meth:`from_json` reads."""
+    def to_json(self, *, indent: int | None = None) -> str:
+        """One JSON object, which :meth:`from_json` reads.
+
+        Args:
+            indent: spaces of each level, to be read by people; None: all on one line.
+        """
         fields = {
             **self._asdict(),
             "per_condition": [stats._asdict() for stats in self.per_condition],
             "pairwise": [{**pair._asdict(), "result": _plain(pair.result)} for pair in self.pairwise],
             "cochran": None if self.cochran is None else _plain(self.cochran),
         }
-        return json.dumps({"schema": 1, **fields}, allow_nan=False)
+        return json.dumps({"schema": 1, **fields}, allow_nan=False, indent=indent)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -173,7 +194,9 @@ def analyze_outcomes(
         alpha: of the tests.
         strata: in their order; by default as they first come. An empty stratum counts overall only.
         conditions: in their order, names or :class:`Condition`; by default as they first come.
-        errors: errors and refusals count as not right at the first try, or are left out (``"drop"``).
+        errors: errors and refusals count as not right at the first try, or are left out (``"drop"``). They count by
+            default, since the harness has run each case itself and an arm that fails to answer has not answered right;
+            :func:`~polyweave_torch.evallogs.compare_runs`, whose logs come from elsewhere, leaves them out.
         mode: "LIVE" or "SIMULATED"; simulated outcomes that :class:`SimulatedEvaluator` made are marked anyway.
         model: what was evaluated.
         note: a line for the report.
@@ -226,6 +249,14 @@ def analyze_outcomes(
 
 def verdict_words(result: McNemarResult, adjusted_p: float, alpha: float) -> str:
     """What may be said of a pair. Fewer than 25 discordant cases are never called significant.
+
+    Args:
+        result: the test of the pair.
+        adjusted_p: its p, adjusted in its family.
+        alpha: of the tests.
+
+    Returns:
+        One of the five verdict words.
 
     Example:
         >>> verdict_words(mcnemar(24, 0), 1.2e-7, 0.05)

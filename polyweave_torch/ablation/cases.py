@@ -14,9 +14,13 @@ class Case(NamedTuple):
     """What every condition is asked."""
 
     id: str
+    """By which its outcomes are paired."""
     stratum: str
+    """The group that it is reported with."""
     domain: str = ""
+    """What it is about; not used here."""
     description: str = ""
+    """What is asked."""
     gold: Any = None
     """What is right, in any form that JSON has."""
 
@@ -69,7 +73,14 @@ def load_cases(
 
 
 def sample_stratified(cases: Sequence[Case], n: int) -> list[Case]:
-    """The first n cases of each stratum, in the order of ``cases``; all of them where n is 0 or less.
+    """The first n cases of each stratum.
+
+    Args:
+        cases: in the order in which the first are taken, such as that of :func:`load_cases`.
+        n: how many of each stratum; 0 or less takes all.
+
+    Returns:
+        The cases, in the order of ``cases``.
 
     Example:
         >>> cases = [Case("a", "easy"), Case("b", "easy"), Case("c", "hard")]
@@ -88,7 +99,13 @@ def sample_stratified(cases: Sequence[Case], n: int) -> list[Case]:
 
 
 def corpus_counts(cases: Sequence[Case]) -> dict[str, int]:
-    """The number of cases of each stratum, strata in the order in which they first come.
+    """The number of cases of each stratum.
+
+    Args:
+        cases: any.
+
+    Returns:
+        Numbers by stratum, strata in the order in which they first come.
 
     Example:
         >>> corpus_counts([Case("a", "easy"), Case("b", "easy"), Case("c", "hard")])

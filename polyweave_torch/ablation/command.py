@@ -18,6 +18,10 @@ from polyweave_torch.ablation.running import Evaluate, run_ablation
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``ablate``."""
+    parser.description = (
+        "Run every case under every condition, and report what so many cases can show. Exit code 0 whatever was found, "
+        "2 for bad input."
+    )
     parser.add_argument(
         "cases", type=Path, help='cases, one JSON object a line: {"id", "stratum", "domain", "description", "gold"}'
     )
@@ -46,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--errors",
         choices=("wrong", "drop"),
         default="wrong",
-        help="what errors and refusals count as (default: %(default)s)",
+        help="what errors and refusals count as; wrong by default, since an arm that fails to answer has not answered "
+        "right, while compare leaves out what a harness failed on (default: %(default)s)",
     )
     parser.add_argument("--model", default="", help="what is evaluated, for the report")
     parser.add_argument("--note", default="", help="a line for the report")
@@ -94,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.figure:
         _draw(analysis, arguments.figure)
     if arguments.json:
-        print(analysis.to_json())
+        print(analysis.to_json(indent=2))
     else:
         print(format_analysis(analysis, markdown=arguments.markdown), end="")
     return 0

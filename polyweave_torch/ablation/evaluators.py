@@ -120,6 +120,7 @@ class SimulatedEvaluator:
         if max_attempts < 1:
             raise ValueError(f"max_attempts must be at least 1, but is {max_attempts}")
         self._seed, self._max_attempts = seed, max_attempts
+        self.identity = f"seed {seed}, {max_attempts} attempts"
 
     def __call__(self, cases: Sequence[Case], condition: Condition) -> list[Outcome]:
         """The outcome of each case."""

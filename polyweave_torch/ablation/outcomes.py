@@ -14,15 +14,20 @@ class Condition(NamedTuple):
     """One arm: a name, and the options that make it what it is."""
 
     name: str
+    """What reports call it."""
     options: Mapping[str, Any] = {}
+    """What the evaluator needs to know to put it into force."""
 
 
 class Outcome(NamedTuple):
     """One case under one condition: what the pairs are made of."""
 
     case_id: str
+    """The case's id."""
     stratum: str
+    """The case's stratum."""
     condition: str
+    """The condition's name."""
     first_try: bool
     """Right at the first attempt: the outcome that the tests compare."""
     converged: bool
@@ -34,9 +39,13 @@ class Outcome(NamedTuple):
     sem_errors0: int = 0
     """Semantic errors of the first attempt."""
     refused: bool = False
+    """Whether the model declined to answer."""
     input_tokens: int = 0
+    """Tokens that were read, over all attempts."""
     output_tokens: int = 0
+    """Tokens that were written, over all attempts."""
     cost_usd: float = 0.0
+    """What all attempts cost, in US dollars."""
     engaged: Mapping[str, bool] = {}
     """Of each treatment that the condition asked for, whether it was really in force, or fell back to plain."""
     error: str | None = None
@@ -104,7 +113,7 @@ def parse_outcomes(path: Path, kind: type[Outcome] = Outcome) -> Iterator[tuple[
                     return
                 raise ValueError(
                     f"{path}:{number} is no outcome ({error}), and as it is not the last line, no killed run explains "
-                    "it; take it out to have its case evaluated again, or start over with resume=False"
+                    "it; take it out to have its case evaluated again, or start over with resume=False (--restart)"
                 ) from error
             end += len(line)
             yield outcome, end

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from polyweave_torch.ablation.cases import Case
 from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome, parse_outcomes
+from polyweave_torch.evallogs.layout import counted
 
 LIVE, SIMULATED = "LIVE", "SIMULATED"
 
@@ -24,15 +25,26 @@ class Manifest(NamedTuple):
     """A digest of each case by id, in the run's order."""
     conditions: dict[str, str]
     """A digest of each condition's options by name."""
+    evaluator: str = ""
+    """What the evaluator calls itself; empty where that is not known."""
 
     @classmethod
-    def of(cls, cases: Sequence[Case], conditions: Sequence[Condition], *, model: str, simulated: bool) -> Self:
+    def of(
+        cls,
+        cases: Sequence[Case],
+        conditions: Sequence[Condition],
+        *,
+        model: str,
+        simulated: bool,
+        evaluator: str = "",
+    ) -> Self:
         """The manifest of a run over these."""
         return cls(
             SIMULATED if simulated else LIVE,
             model,
             {case.id: _digest(case._asdict()) for case in cases},
             {condition.name: _digest(condition.options) for condition in conditions},
+            evaluator,
         )
 
     @property
@@ -42,11 +54,10 @@ class Manifest(NamedTuple):
 
     def changes(self, now: Self) -> list[str]:
         """What differs in ``now``, in words."""
-        changed = [
-            f"{what} was {before!r} and is {after!r}"
-            for what, before, after in (("the mode", self.mode, now.mode), ("the model", self.model, now.model))
-            if before != after
-        ]
+        facts = [("the mode", self.mode, now.mode), ("the model", self.model, now.model)]
+        # Files that were begun before evaluators were recorded go on.
+        facts += [("the evaluator", self.evaluator, now.evaluator)] if self.evaluator else []
+        changed = [f"{what} was {before!r} and is {after!r}" for what, before, after in facts if before != after]
         return [
             *changed,
             *_changes("case", self.cases, now.cases),
@@ -81,8 +92,8 @@ def read_manifest(outcomes: Path) -> Manifest | None:
         return None
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        return Manifest(**{name: fields[name] for name in Manifest._fields})
-    except (ValueError, TypeError, KeyError) as error:
+        return Manifest(**{name: fields[name] for name in Manifest._fields if name in fields})
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is no manifest of a run ({error!r}); remove it if it isn't ours") from error
 
 
@@ -91,8 +102,24 @@ def read_outcomes(path: str | Path) -> Iterator[Outcome]:
 
     Those of a simulator come as :class:`SimulatedOutcome`, which the manifest beside the file knows.
 
+    Args:
+        path: the file, the ``out`` of the run.
+
+    Yields:
+        :class:`Outcome`, in the order of the file.
+
     Raises:
         ValueError: where a line other than the last one is no outcome.
+
+    Example:
+        >>> import tempfile
+        >>> from polyweave_torch.ablation import FunctionEvaluator, run_ablation
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     out, arms = Path(folder) / "run.jsonl", [Condition("old"), Condition("new")]
+        ...     evaluate = FunctionEvaluator(lambda case, condition: condition.name == "new")
+        ...     _ = run_ablation([Case("a", "easy")], arms, evaluate, out=out)
+        ...     [(outcome.condition, outcome.first_try) for outcome in read_outcomes(out)]
+        [('old', False), ('new', True)]
     """
     manifest = read_manifest(Path(path))
     kind = Outcome if manifest is None else manifest.outcome
@@ -115,7 +142,7 @@ def _changes(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> li
         "new": [name for name in now if name not in before],
         "changed": [name for name in now if name in before and before[name] != now[name]],
     }
-    changes = [f"{len(names)} {what}s {kind} ({_listed(names)})" for kind, names in kinds.items() if names]
+    changes = [f"{counted(len(names), what)} {kind} ({_listed(names)})" for kind, names in kinds.items() if names]
     if not changes and list(before) != list(now):
         changes = [f"the order of the {what}s changed"]
     return changes

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from polyweave_torch.ablation.analysis import TARGET_PER_STRATUM, Analysis, CondStats, PairTest
 from polyweave_torch.ablation.record import SIMULATED
-from polyweave_torch.evallogs.layout import Section, Table, to_markdown, to_text
-from polyweave_torch.functional import target_per_stratum
+from polyweave_torch.evallogs.layout import Section, Table, counted, to_markdown, to_text
+from polyweave_torch.functional import mcnemar_power, mcnemar_sample_size, target_per_stratum
 
 _SHOUT = "SIMULATED! SIMULATED! SIMULATED! No model was asked: these numbers try the instrument and measure nothing."
+
+# Shares lost and gained of .70 -> .80, with .16 discordant pairs and between independent arms.
+_PLAN, _INDEPENDENT = (0.03, 0.13), (0.14, 0.24)
 
 
 def format_analysis(analysis: Analysis, *, markdown: bool = False) -> str:
@@ -16,6 +19,18 @@ def format_analysis(analysis: Analysis, *, markdown: bool = False) -> str:
     Args:
         analysis: from :func:`analyze_outcomes`.
         markdown: markdown in place of text of 100 columns.
+
+    Example:
+        >>> from polyweave_torch.ablation import Outcome, analyze_outcomes
+        >>> arms = ("old", "new")
+        >>> outcomes = [Outcome(str(n), "easy", arm, arm == "new", True, 1) for n in range(30) for arm in arms]
+        >>> report = format_analysis(analyze_outcomes(outcomes))
+        >>> print(report[: report.index("- mode")])
+        Paired ablation of 2 conditions on 30 cases
+        -------------------------------------------
+        <BLANKLINE>
+        >>> print(next(line for line in report.splitlines() if line.startswith("- old / new")))
+        - old / new: SIGNIFICANT (Holm), new is better; 30 discordant cases
     """
     sections = [_head(analysis), _success(analysis), _attempts(analysis), *_tests(analysis), _power(analysis)]
     if analysis.mode == SIMULATED:
@@ -33,7 +48,8 @@ def _head(analysis: Analysis) -> Section:
         f"conditions: {', '.join(analysis.conditions)}",
         *([f"note: {analysis.note}"] if analysis.note else []),
     ]
-    title = f"Paired ablation of {len(analysis.conditions)} conditions on {analysis.total_cases} cases"
+    conditions, cases = counted(len(analysis.conditions), "condition"), counted(analysis.total_cases, "case")
+    title = f"Paired ablation of {conditions} on {cases}"
     blocks: list[str | list[str] | Table] = [*([_SHOUT] if simulated else []), facts]
     warnings = _warnings(analysis)
     if warnings:
@@ -50,13 +66,13 @@ def _warnings(analysis: Analysis) -> list[str]:
         if stats.errors or stats.refused:
             example = analysis.error_examples.get(stats.condition)
             warnings.append(
-                f"{stats.condition}: {stats.errors} errors and {stats.refused} refusals, {became}"
+                f"{stats.condition}: {counted(stats.errors, 'error')} and {counted(stats.refused, 'refusal')}, {became}"
                 + (f"; the first error is {example}" if example else "")
             )
     if analysis.incomplete:
         warnings.append(
-            f"{analysis.incomplete} of {analysis.total_cases} cases lack a condition: they are left out of the pairs "
-            "that need it, and of Cochran's Q"
+            f"cases that lack a condition: {analysis.incomplete} of {analysis.total_cases}; they are left out of the "
+            "pairs that need it, and of Cochran's Q"
         )
     return warnings
 
@@ -169,8 +185,7 @@ def _better(pair: PairTest) -> str:
 
 
 def _discordant(pair: PairTest) -> str:
-    discordant = int(pair.result.discordant)
-    return f"{discordant} discordant case{'' if discordant == 1 else 's'}"
+    return counted(int(pair.result.discordant), "discordant case")
 
 
 def _power(analysis: Analysis) -> Section:
@@ -198,15 +213,29 @@ def _power(analysis: Analysis) -> Section:
         "What so many cases can show",
         [
             *([Table(head, rows, "lllrrr")] if rows else []),
-            "Smallest p: what so many discordant cases can show at best. Cases needed: for 80 % power at alpha over "
-            "the number of tests in the family, Holm's strictest step, and 25 discordant cases, if the two kinds of "
-            "discordant cases were as frequent as seen here; - where both are equally frequent.",
-            f"{corpus} {TARGET_PER_STRATUM} is the usual plan for .70 -> .80 at 80 % power with about .16 discordant "
-            f"pairs. The 25 of them below which nothing is called significant take {target_per_stratum(0.03, 0.13)} "
-            f"cases, and arms that succeed independently {target_per_stratum(0.14, 0.24)}.",
+            "Smallest p: what so many discordant cases can show at best. Cases needed: for 80 % power of the "
+            "uncorrected chi-square, by Connor's formula, at alpha over the number of tests in the family, Holm's "
+            "strictest step, and for 25 discordant cases, if the two kinds of discordant cases were as frequent as "
+            "seen here; - where both are equally frequent. The tests that decide here may need more.",
+            f"{corpus} {_plan()}",
             f"Significant: p < {analysis.alpha:g} after Holm's adjustment. The tests are exact below 25 discordant "
             "cases, else chi-square with Edwards' correction.",
         ],
+    )
+
+
+def _plan() -> str:
+    """What the usual number of cases presumes, and what it comes to by the tests of this report."""
+    uncorrected, deciding = (
+        f"{100 * float(mcnemar_power(*_PLAN, TARGET_PER_STRATUM, method=method)):.0f} %"
+        for method in ("asymptotic", "auto")
+    )
+    return (
+        f"{TARGET_PER_STRATUM} is the usual plan for .70 -> .80 at 80 % power with about .16 discordant pairs. That is "
+        f"the power of the uncorrected chi-square (exactly {uncorrected}); the test that decides here has {deciding}, "
+        f"and needs {mcnemar_sample_size(*_PLAN)} cases for 80 %. The 25 discordant ones below which nothing is called "
+        f"significant take {target_per_stratum(*_PLAN)} cases, and arms that succeed independently "
+        f"{target_per_stratum(*_INDEPENDENT)}."
     )
 
 

@@ -31,14 +31,16 @@ def run_ablation(
 
     With ``out`` each outcome is one JSON line, on the disk before the next batch starts. A run that was killed goes on
     where it stopped: no outcome is lost, none is made twice, and a last line that was torn is dropped, with a warning.
-    Beside the file lies a manifest (``out`` + ``.manifest``) of the cases, conditions, model and mode that it is of.
+    Beside the file lies a manifest (``out`` + ``.manifest``) of the cases, conditions, model, mode and evaluator that
+    it is of.
 
     Args:
         cases: with ids that differ.
         conditions: with names that differ.
         evaluate: takes a batch of cases and a condition, and returns an outcome for each of these cases. If it raises,
             the cases of the batch are tried one by one, and each that raises again has an outcome with ``error``. An
-            attribute ``simulated = True`` marks a simulator.
+            attribute ``simulated = True`` marks a simulator; an attribute ``identity``, a text, is recorded, and a file
+            is not gone on with under another one (a seed, a checkpoint, the version of a prompt).
         model: what is evaluated, for the report.
         batch_size: cases in a call of ``evaluate``, at most.
         out: file to write to, and to go on from.
@@ -50,7 +52,7 @@ def run_ablation(
 
     Raises:
         ValueError: where ids or names are not unique, ``evaluate`` returned something else than an outcome for each
-            case, or the file is of other cases, conditions, model or mode; the message says what changed.
+            case, or the file is of other cases, conditions, model, mode or evaluator; the message says what changed.
 
     Example:
         >>> def evaluate(cases, condition):
@@ -65,7 +67,8 @@ def run_ablation(
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, but is {batch_size}")
     simulated = bool(getattr(evaluate, "simulated", False))
-    manifest = Manifest.of(cases, conditions, model=model, simulated=simulated)
+    identity = str(getattr(evaluate, "identity", ""))
+    manifest = Manifest.of(cases, conditions, model=model, simulated=simulated, evaluator=identity)
     path = None if out is None else Path(out)
     done = {} if path is None else _open(path, manifest, resume)
     with _bar(len(cases) * len(conditions), len(done), progress) as bar:
@@ -156,7 +159,7 @@ def _check_same_run(path: Path, manifest: Manifest, outcomes: Sequence[Outcome])
     if changes:
         raise ValueError(
             f"{path} is of another run: {'; '.join(changes)}. Go on with what it was begun with, choose another file, "
-            "or start over with resume=False"
+            "or start over with resume=False (--restart)"
         )
 
 

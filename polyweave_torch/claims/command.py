@@ -11,6 +11,10 @@ from polyweave_torch.functional.claims import claims_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
+    parser.description = (
+        "Score a folder of extracted claims against gold, document by document. Exit code 0 whatever the scores, 2 for "
+        "bad input."
+    )
     parser.add_argument("gold", type=Path, help="folder of the claims that people wrote, a file a document")
     parser.add_argument("candidates", type=Path, help="folder of the claims that a model read, under the same names")
     parser.add_argument(
@@ -34,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         symmetric=arguments.symmetric,
         method=arguments.method,
     )
-    print(json.dumps(scored.to_dict(), indent=1) if arguments.json else claims_table(scored.documents))
+    print(json.dumps(scored.to_dict(), indent=2) if arguments.json else claims_table(scored.documents))
     for warning in scored.warnings:
         print(f"polyweave-torch claims: {warning}", file=sys.stderr)
     return 0

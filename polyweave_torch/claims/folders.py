@@ -56,6 +56,16 @@ def score_folder(
 
     Raises:
         ValueError: where gold is malformed, a folder has no documents, two of one name, or candidates have no gold.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, text in (("gold", "(lion LionA) (brave LionA)"), ("read", "(lion Leo)")):
+        ...         Path(folder, name).mkdir()
+        ...         _ = Path(folder, name, "fable.sexp").write_text(text)
+        ...     scored = score_folder(Path(folder, "gold"), Path(folder, "read"))
+        >>> [(name, scores.renaming, scores.aligned.recall) for name, scores in scored.documents]
+        [('fable', {'Leo': 'LionA'}, 0.5)]
     """
     kb = KnowledgeBase(symmetric=symmetric)
     for path in background:

@@ -35,6 +35,14 @@ def read_claims(path: str | Path) -> list[Claim]:
 
     Raises:
         ValueError: naming the file and the place of the first thing that is no claim.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "fable.csv")
+        ...     _ = path.write_text("subject,predicate,object\\nLionA,is a,lion\\nLionA,spared,MouseA\\n")
+        ...     read_claims(path)
+        [('lion', 'LionA'), ('spared', 'LionA', 'MouseA')]
     """
     claims = []
     for item in _items(Path(path)):
@@ -56,6 +64,14 @@ def read_candidates(path: str | Path) -> list[Item]:
 
     Raises:
         ValueError: where the format is unknown or the file is not UTF-8.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "fable.jsonl")
+        ...     _ = path.write_text('["lion", "Leo"]\\n["mouse"\\n')
+        ...     read_candidates(path)
+        [('lion', 'Leo'), Malformed(text='["mouse"')]
     """
     return list(_items(Path(path)))
 

@@ -1,6 +1,5 @@
 """From saved predictions to the report, as data, text and markdown."""
 
-import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from polyweave_torch.demo.data import CLASSES, TRAIN, VALIDATION
 from polyweave_torch.demo.model import ARMS
+from polyweave_torch.functional._tables import markdown_table, plain, text_table
 from polyweave_torch.functional.channel import channel_counts, channel_intervals, estimate_channel
 from polyweave_torch.functional.cochran import cochran_q
 from polyweave_torch.functional.ensemble import disagreement_rate, mean_accuracy, pairwise_disagreement
@@ -52,19 +52,19 @@ def build_report(
         "gates": [dict(member) for member in growth],
         "logs": "logs",
     }
-    plain: dict[str, Any] = _plain(report)
-    return plain
+    data: dict[str, Any] = plain(report)
+    return data
 
 
 def to_text(report: Mapping[str, Any]) -> str:
     """The report for a terminal."""
-    text = _render(report, heading=lambda title: f"{title}\n{'=' * len(title)}", table=_text_table)
+    text = _render(report, heading=lambda title: f"{title}\n{'=' * len(title)}", table=text_table)
     return "\n\n".join(block if "\n" in block else textwrap.fill(block, 100) for block in text.split("\n\n"))
 
 
 def to_markdown(report: Mapping[str, Any]) -> str:
     """The report as markdown."""
-    return _render(report, heading=lambda title: f"## {title}", table=_markdown_table)
+    return _render(report, heading=lambda title: f"## {title}", table=markdown_table)
 
 
 def _arm(preds: Tensor, vote: Tensor, target: Tensor) -> dict[str, Any]:
@@ -110,17 +110,6 @@ def _channels(slices: Mapping[str, Tensor]) -> dict[str, Any]:
         }
         for row, (name, table) in enumerate(slices.items())
     }
-
-
-def _plain(value: Any) -> Any:
-    """Tensors as Python numbers; what is not finite becomes null, since JSON has no word for it."""
-    if isinstance(value, Tensor):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
 
 def _render(report: Mapping[str, Any], *, heading: Any, table: Any) -> str:
@@ -217,16 +206,3 @@ def _recruitment(gates: Sequence[Mapping[str, float]]) -> str:
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
-
-
-def _text_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [[str(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

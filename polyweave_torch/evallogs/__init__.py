@@ -1,8 +1,18 @@
 """Read logs of finished evaluation runs, align them by item, compare them."""
 
 from polyweave_torch.evallogs.comparison import Comparison, compare_outcomes, compare_runs
-from polyweave_torch.evallogs.events import to_events
+from polyweave_torch.evallogs.events import Event, to_events
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, Run
+from polyweave_torch.evallogs.run import Aligned, ChoiceError, Run
 
-__all__ = ["ChoiceError", "Comparison", "Run", "compare_outcomes", "compare_runs", "read_run", "to_events"]
+__all__ = [
+    "Aligned",
+    "ChoiceError",
+    "Comparison",
+    "Event",
+    "Run",
+    "compare_outcomes",
+    "compare_runs",
+    "read_run",
+    "to_events",
+]

@@ -2,19 +2,25 @@
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
 from polyweave_torch.evallogs.comparison import PAGE_FLIPS, SHOWN_FLIPS, Comparison, compare_runs
 from polyweave_torch.evallogs.figures import write_figures
+from polyweave_torch.evallogs.layout import counted
 from polyweave_torch.evallogs.progress import reading_bar
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import Run
+from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.verdicts import GATES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
+    parser.description = (
+        "What changed between finished evaluation runs, item by item. Exit code 0 whatever the verdict, 1 where it is "
+        "one that --fail-on names, 2 for bad input."
+    )
     parser.add_argument(
         "paths",
         nargs="+",
@@ -56,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--missing", choices=("drop", "wrong"), default="drop", help="items that a run lacks (default: %(default)s)"
     )
     aligning.add_argument(
-        "--errors", choices=("drop", "wrong"), default="drop", help="items that failed (default: %(default)s)"
+        "--errors",
+        choices=("drop", "wrong"),
+        default="drop",
+        help="items that a run failed on; dropped by default, since an error mostly says nothing of the model, "
+        "while ablate counts them as wrong (default: %(default)s)",
     )
     aligning.add_argument("--universe", metavar="FILE|N", help="the items that count: their ids, or how many they are")
     tests = parser.add_argument_group("tests")
@@ -119,8 +129,13 @@ def _read(arguments: argparse.Namespace) -> list[Run]:
             f"a comparison needs two runs, but only {paths[0]} came; name another, or two arms of this file (--arm A B)"
         )
     if arms and len(arms) != len(paths):
-        raise ValueError(f"--arm names {len(arms)} arms for {len(paths)} runs; name one for each")
-    return [_read_one(path, arm, arguments) for path, arm in zip(paths, arms or [None] * len(paths), strict=True)]
+        raise ValueError(f"--arm names {counted(len(arms), 'arm')} for {len(paths)} runs; name one for each")
+    try:
+        return [_read_one(path, arm, arguments) for path, arm in zip(paths, arms or [None] * len(paths), strict=True)]
+    except ChoiceError as error:
+        if arms or error.option not in ("arm", "provider") or len({*map(os.path.normpath, paths)}) == len(paths):
+            raise
+        raise ValueError(f"{error}. To compare two of them, name {paths[0]} once, with --arm BEFORE AFTER") from error
 
 
 def _read_one(path: str, arm: str | None, arguments: argparse.Namespace) -> Run:

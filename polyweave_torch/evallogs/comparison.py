@@ -1,6 +1,5 @@
 """Runs over the same items, compared: from aligned outcomes to every number, the verdict and the reports."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,8 +17,10 @@ from polyweave_torch.evallogs.page import Picture, to_html
 from polyweave_torch.evallogs.report import report_sections
 from polyweave_torch.evallogs.run import Aligned, Run, Universe, align
 from polyweave_torch.evallogs.scores import compare_scores
+from polyweave_torch.evallogs.source import repeated
 from polyweave_torch.evallogs.verdicts import ACTIONS
 from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.functional._tables import plain
 from polyweave_torch.functional.channel import channel_counts
 from polyweave_torch.functional.mcnemar import Method
 
@@ -148,8 +149,8 @@ def compare_outcomes(
     items = int(channel_counts(first, last).sum())
     correct = torch.stack((first.to(torch.bool), last.to(torch.bool)), 1).numpy()
     names = [str(item) for item in range(items)] if ids is None else _labels(ids, items, "ids")
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if len(set(names)) < len(names):
+        twice = repeated(names)[0]
         raise ValueError(f"ids must name each item once, but {twice!r} comes more than once; an item is one pair")
     runs = [
         Run(
@@ -191,7 +192,9 @@ def compare_runs(
     Args:
         runs: as :func:`~polyweave_torch.evallogs.read_run` returns them.
         missing: what an item counts as in a run that lacks it.
-        errors: what an item counts as in a run that failed on it.
+        errors: what an item counts as in a run that failed on it. Left out of all runs by default, since what a log
+            calls an error (a timeout, a lost connection) mostly says nothing of the model;
+            :func:`~polyweave_torch.ablation.analyze_outcomes`, which sees its own runs, counts it as wrong.
         universe: the items that count, for runs that name only what they got right.
         margin: the smallest difference that would matter, to test equivalence and non-inferiority.
         level: confidence level of the intervals.
@@ -203,6 +206,16 @@ def compare_runs(
 
     Raises:
         ValueError: where the runs can't be aligned, or no item has an outcome in all of them.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from polyweave_torch.evallogs import read_run
+        >>> logs = pathlib.Path(tempfile.mkdtemp())
+        >>> for name, rows in (("monday", "a,1 b,0 c,1"), ("friday", "c,1 b,1 a,0 d,1")):
+        ...     _ = (logs / f"{name}.csv").write_text("\\n".join(["id,correct", *rows.split()]))
+        >>> comparison = compare_runs([read_run(logs / f"{name}.csv") for name in ("monday", "friday")])
+        >>> comparison.label, comparison.to_dict()["counts"], comparison.to_dict()["alignment"]["only_after"]
+        ('UNDERPOWERED', {'n00': 0, 'n01': 1, 'n10': 1, 'n11': 1}, 1)
     """
     aligned = align(runs, missing=missing, errors=errors, universe=universe)
     if not aligned.ids:
@@ -221,7 +234,7 @@ def compare_aligned(
     check_open_unit(alpha, name="alpha")
     settings = Settings(margin, level, alpha, method)
     numbers = compare_scores(aligned, settings) if aligned.scores is not None else compare_correct(aligned, settings)
-    plain: dict[str, Any] = _plain(
+    data: dict[str, Any] = plain(
         {
             "schema": 1,
             **numbers,
@@ -233,7 +246,7 @@ def compare_aligned(
             "warnings": [*aligned.warnings, *numbers["warnings"]],
         }
     )
-    return Comparison(plain, aligned)
+    return Comparison(data, aligned)
 
 
 def _labels(labels: Values, items: int, name: str) -> list[str]:
@@ -242,14 +255,3 @@ def _labels(labels: Values, items: int, name: str) -> list[str]:
     if len(texts) != items:
         raise ValueError(f"{name} must hold one label an item, {items} like before, but holds {len(texts)}")
     return texts
-
-
-def _plain(value: Any) -> Any:
-    """Tensors as Python numbers; what is not finite becomes None, since JSON has no word for it."""
-    if isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value

@@ -10,9 +10,13 @@ class Event(TypedDict):
     """The arguments of :meth:`~polyweave_torch.ProtocolChannels.record`."""
 
     before_correct: bool
+    """Whether it was right before the step."""
     after_correct: bool
+    """Whether it was right after it."""
     protocol_id: str
+    """The name of the step."""
     slice: str | None
+    """The slice of the item; None where no run knows one."""
 
 
 def to_events(run_before: Run, run_after: Run, *, protocol_id: str | None = None) -> Iterator[Event]:

@@ -98,7 +98,8 @@ def _tables(numbers: Numbers) -> dict[str, Tensor]:
 def _phase_plane(ax: "Axes", tables: Mapping[str, Tensor], numbers: Numbers) -> None:
     from polyweave_torch.plot import phase_plane
 
-    phase_plane({name: estimate_channel(table) for name, table in tables.items()}, ax=ax)
+    channels = {name: estimate_channel(table) for name, table in tables.items()}
+    phase_plane(channels, level=numbers["level"], ax=ax)
 
 
 def _forest(ax: "Axes", tables: Mapping[str, Tensor], numbers: Numbers) -> None:

@@ -45,6 +45,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: one item, two items."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _text_section(section: Section) -> str:
     title = printable(section.title)[:WIDTH]
     return f"{title}\n{'-' * len(title)}\n" + "\n\n".join(map(_text_block, section.blocks))

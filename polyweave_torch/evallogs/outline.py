@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from polyweave_torch.evallogs.source import HEAD, head, parse
+from polyweave_torch.evallogs.source import HEAD, delimiter, head, parse
 
 Kind = Literal["zip", "parquet", "lines", "array", "object", "table", "empty"]
 """``lines`` are JSON objects, one a line (also a lone one); ``object`` is one that takes several lines."""
@@ -58,11 +58,6 @@ def _decoded(start: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = start.count(b"\n", 0, error.start) + 1
         raise ValueError(f"{path}:{line}: not UTF-8 text at byte {error.start} ({error.reason})") from error
-
-
-def delimiter(line: str) -> str:
-    """What divides the columns of a table."""
-    return max(",\t;", key=line.count)
 
 
 _DEPTH = 4

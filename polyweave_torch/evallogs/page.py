@@ -99,7 +99,8 @@ th, td { padding: .25rem .7rem; border-bottom: 1px solid #8886; vertical-align: 
 th { cursor: pointer; }
 th[aria-sort="ascending"]::after { content: " \\25B2"; }
 th[aria-sort="descending"]::after { content: " \\25BC"; }
-.l { text-align: left; max-width: 24rem; overflow-wrap: anywhere; min-width: 4rem; }
+.l { text-align: left; max-width: 24rem; overflow-wrap: break-word; min-width: 4rem; }
+.l:first-child { overflow-wrap: anywhere; }
 .r { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: start; }
 figure { margin: 0; flex: 1 1 20rem; max-width: 34rem; }

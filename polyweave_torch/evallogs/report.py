@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyweave_torch.evallogs.layout import Section, Table
+from polyweave_torch.evallogs.layout import Section, Table, counted
 
 Numbers = Mapping[str, Any]
 
 _LISTED = 12
+_NO_CHANGE = "no change"
 
 
 def report_sections(numbers: Numbers) -> list[Section]:
@@ -46,16 +47,34 @@ def _reason(code: str, numbers: Numbers) -> str:
     sentences = {
         "significantly-down": f"{what} fell by more than chance: {size}, {basis}",
         "significantly-up": f"{what} rose by more than chance: {size}, {basis}",
-        "not-significant": f"{what} changed within chance: {size}, {basis}",
+        "not-significant": _unchanged(numbers) or f"{what} changed within chance: {size}, {basis}",
         "slice-down": f"slice {name} fell by more than chance, also when all slices are taken into account",
         "prompts-differ": f"the runs asked differently on {numbers['prompts_differ']} items: the prompt may be what "
         "changed, and not the model",
         "equivalent": f"the difference is shown to be smaller than the margin of {margin}",
         "not-equivalent": f"the difference is not shown to be smaller than the margin of {margin}",
-        "underpowered": f"only {discordant} items changed; fewer than 25 can show little",
+        "underpowered": f"only {counted(discordant or 0, 'item')} changed; fewer than 25 can show little",
         "no-discordants": "no item changed, so there is nothing to test",
     }
     return sentences[kind]
+
+
+def _unchanged(numbers: Numbers) -> str:
+    """What to say where the difference is exactly 0, else nothing."""
+    scores, counts = numbers["scores"], numbers["counts"]
+    if numbers["delta"] != 0.0:
+        return ""
+    if scores is not None:
+        balanced = f"{counted(scores['up'], 'item')} up, {scores['down']} down"
+        return f"the mean score did not change: {balanced}" if scores["up"] or scores["down"] else "no score changed"
+    if not counts["n01"] and not counts["n10"]:
+        return "accuracy did not change"
+    return f"accuracy did not change: {counts['n01']} corrected and {counts['n10']} corrupted"
+
+
+def _stood_still(row: Numbers) -> bool:
+    """Whether no item changed sides: rates are then made of nothing but the smoothing."""
+    return not row["counts"]["n01"] and not row["counts"]["n10"]
 
 
 def _accuracy(numbers: Numbers) -> Section:
@@ -92,8 +111,10 @@ def _channel(numbers: Numbers) -> Section:
     blocks: list[str | list[str] | Table] = [
         Table(("", "wrong after", "right after"), table, "lrr"),
         Table(("rate, %", "", level, ""), rates, "lrrl"),
-        f"Quadrant: {numbers['quadrant']} (surplus {_points(numbers['surplus'])} points of c over break-even, on rates "
-        "smoothed by half an item).",
+        "Quadrant: none, since no item changed."
+        if _stood_still(numbers)
+        else f"Quadrant: {numbers['quadrant']} (surplus {_points(numbers['surplus'])} points of c over break-even, on "
+        "rates smoothed by half an item).",
         f"Flips: {_value(flips['positive_flip_rate'])} % of all items became right, "
         f"{_value(flips['negative_flip_rate'])} % became wrong, churn {_value(flips['churn'])} %. Of the errors after, "
         f"{_value(flips['negative_flip_impact'])} % are new.",
@@ -117,7 +138,7 @@ def _tests(numbers: Numbers) -> Section:
         ("mid-p", _p(test["p_midp"])),
         ("chi-square, uncorrected", _p(test["p_chi2"])),
     ]
-    power = f"{test['discordant']} items are discordant; all in one direction would give p = {_p(test['smallest_p'])}."
+    power = f"Discordant items: {test['discordant']}; all in one direction would give p = {_p(test['smallest_p'])}."
     if test["smallest_p"] >= alpha:
         power += f" No outcome of so few can reach p < {alpha:g}."
     others = (f"{name.capitalize()}'s {_points_range(numbers['difference'][name])}" for name in ("newcombe", "wald"))
@@ -159,8 +180,7 @@ def _slices(numbers: Numbers) -> Section:
             _points(row["delta"]),
             _p(row["p_value"]),
             _p(row["p_adjusted"]),
-            row["quadrant"],
-            "yes" if row["activate"] else "no",
+            *((_NO_CHANGE, "-") if _stood_still(row) else (row["quadrant"], "yes" if row["activate"] else "no")),
         )
         for name, row in slices.items()
     ]
@@ -187,11 +207,13 @@ def _heterogeneity(numbers: Numbers) -> str:
 
 
 def _gating(slices: Mapping[str, Any]) -> str:
-    use = [name for name, row in slices.items() if row["activate"]]
-    keep = [name for name, row in slices.items() if not row["activate"]]
+    moved = {name: row for name, row in slices.items() if not _stood_still(row)}
+    use = [name for name, row in moved.items() if row["activate"]]
+    keep = [name for name, row in moved.items() if not row["activate"]]
+    still = [name for name in slices if name not in moved]
     return (
         f"By expected gain alone: use the change on {_listed(use) or 'no slice'}; keep what was before on "
-        f"{_listed(keep) or 'no slice'}."
+        f"{_listed(keep) or 'no slice'}." + (f" Nothing changed on {_listed(still)}." if still else "")
     )
 
 

@@ -1,14 +1,15 @@
 """A finished evaluation run, and several of them over the same items."""
 
-from collections import Counter
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, repeat
+from itertools import combinations, compress, repeat
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyweave_torch.evallogs.source import repeated
 from polyweave_torch.evallogs.universe import Universe, universe_ids
 
 __all__ = ["Aligned", "ChoiceError", "Run", "Universe", "align"]
@@ -21,6 +22,13 @@ _LISTED = 40
 
 class ChoiceError(ValueError):
     """More than one reading is possible; names the option that decides and the values that it may take."""
+
+    reason: str
+    """What is open, in words, without the choices."""
+    option: str
+    """The option that decides, as Python calls it."""
+    choices: list[str]
+    """The values that it may take; empty where any value may do."""
 
     def __init__(self, message: str, *, option: str, choices: Sequence[str] = ()) -> None:
         self.reason = message
@@ -38,7 +46,9 @@ class Run:
     name: str
     """The arm or model where that is known, else the file."""
     path: str
+    """Where it was read from, as it was given."""
     format: str
+    """One of the formats of :func:`~polyweave_torch.evallogs.read_run`."""
     ids: list[str]
     """Unique, as the run names its items; whole numbers as decimal text (see ``id_kind``)."""
     correct: NDArray[np.int8]
@@ -46,7 +56,9 @@ class Run:
     errors: NDArray[np.bool_]
     """Where the run failed on the item."""
     slices: list[str] | None = None
+    """The slice of each item, where the run knows one."""
     answers: list[str | None] | None = None
+    """What the run answered to each item, where it says so."""
     scores: NDArray[np.float64] | None = None
     """Only where outcomes are not 0 and 1, and no threshold was given; NaN unscored or failed."""
     prompts: list[str] | None = None
@@ -54,6 +66,7 @@ class Run:
     details: dict[str, str] = field(default_factory=dict)
     """What is known of the run: model, task, n-shot, harness, ..."""
     warnings: list[str] = field(default_factory=list)
+    """What should be known before the run is believed."""
     id_kind: Literal["int", "text"] = "text"
     """Whether the file holds ids as numbers or as text."""
     hashes: list[str] | None = None
@@ -71,17 +84,21 @@ class Aligned:
     """Two or more runs over the same N items."""
 
     runs: list[Run]
+    """The R runs, in their order."""
     ids: list[str]
+    """The N items, in the order of the first run."""
     correct: NDArray[np.bool_]
     """``[N, R]``; all False where ``scores`` are given."""
     scores: NDArray[np.float64] | None
     """``[N, R]`` where any run has scores that are not 0 and 1."""
     slices: list[str] | None
+    """The slice of each item, from the first run that knows it."""
     answers: list[list[str | None]] | None
     """``answers[r][i]``, where all runs have answers."""
     alignment: dict[str, int]
     """``aligned``, ``only_before``, ``only_after`` (first against last run); ``unscored`` and ``errors`` in any run."""
     warnings: list[str]
+    """What should be known of the runs and of what sets them apart."""
     prompts_differ: int = 0
     """On how many of the N items any run was asked something else than the first."""
 
@@ -147,7 +164,12 @@ def align(
             "unscored": int((unscored.any(1) & ~failed_items).sum()),
             "errors": int(failed_items.sum()),
         },
-        warnings=[*_run_warnings(runs), *_difference_warnings(runs, differ, len(ids)), *slice_warnings],
+        warnings=[
+            *_run_warnings(runs),
+            *_twin_warnings(runs),
+            *_difference_warnings(runs, differ, len(ids)),
+            *slice_warnings,
+        ],
         prompts_differ=differ,
     )
 
@@ -227,11 +249,11 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
             f"items: {pairs}. Align by content with id='doc_hash' (--id doc_hash) where the content is the same"
         )
     there = {content: name for content, name in zip(other.hashes, other.ids, strict=True) if content}
-    repeated = {content for run in (first, other) for content in _repeated(run.hashes or [])}
+    several = {content for run in (first, other) for content in repeated(run.hashes or [])}
     twice = [
         (name, there[content])
         for name, content in here.items()
-        if content in there and content not in repeated and there[content] != name
+        if content in there and content not in several and there[content] != name
     ]
     if twice:
         pairs = ", ".join(f"{mine!r} against {theirs!r}" for mine, theirs in twice[:3])
@@ -242,10 +264,6 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
 
 
 _KINDS = {"int": "whole numbers", "text": "text"}
-
-
-def _repeated(values: list[str]) -> set[str]:
-    return {value for value, number in Counter(values).items() if number > 1}
 
 
 def _examples(ids: list[str]) -> str:
@@ -265,7 +283,9 @@ def _slices(runs: list[Run], rows: NDArray[np.int64], ids: list[str]) -> tuple[l
             names = [mine or theirs for mine, theirs in zip(names, known, strict=True)]
     if names is None:
         return None, []
-    warnings = [f"{disagree} slices differ between runs; the first run's are used"] if disagree else []
+    warnings = (
+        [f"items whose slice differs between runs, where the first run's is used: {disagree}"] if disagree else []
+    )
     return [name or "(none)" for name in names], warnings
 
 
@@ -308,6 +328,23 @@ def _prompts_differ(runs: list[Run], rows: NDArray[np.int64]) -> int:
 
 def _run_warnings(runs: list[Run]) -> list[str]:
     return list(dict.fromkeys(f"{run.path}: {warning}" for run in runs for warning in run.warnings))
+
+
+def _twin_warnings(runs: list[Run]) -> list[str]:
+    """A warning for each file that is compared with itself."""
+    twins = [
+        first.path
+        for first, other in combinations(runs, 2)
+        if first.path
+        and os.path.normpath(first.path) == os.path.normpath(other.path)
+        and (first.name, first.details) == (other.name, other.details)
+        and np.array_equal(first.correct, other.correct)
+    ]
+    return [
+        f"{path} is compared with itself, which shows nothing: name two runs, or two arms of one file with arm= "
+        "(--arm BEFORE AFTER)"
+        for path in dict.fromkeys(twins)
+    ]
 
 
 def _difference_warnings(runs: list[Run], differ: int, items: int) -> list[str]:

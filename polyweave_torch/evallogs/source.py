@@ -5,14 +5,17 @@ Nothing here is evaluated or unpickled, and nothing is written to a path that a 
 
 import codecs
 import contextlib
+import csv
 import importlib
 import io
+import itertools
 import json
 import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from json.scanner import make_scanner
 from pathlib import Path
@@ -102,6 +105,34 @@ def read_array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, row
 
 
+def read_table(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV file by the names in its first line, each with its place; empty lines are passed over."""
+    lines = raw_lines(path)
+    above, first = 0, next(lines, "")
+    while first and not first.strip():
+        above, first = above + 1, next(lines, "")
+    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter(first), strict=True)
+    name = str(path)
+    try:
+        header = next(reader)
+        if twice := repeated(header):
+            times = header.count(twice[0])
+            raise ValueError(f"{path}:{above + reader.line_num}: the column {twice[0]!r} stands {times} times")
+        for cells in reader:
+            where = f"{name}:{above + reader.line_num}"
+            if cells and len(cells) != len(header):
+                raise ValueError(f"{where}: expected {len(header)} cells as in the first line, but found {len(cells)}")
+            if cells:
+                yield where, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{path}:{above + reader.line_num}: not CSV: {error}") from error
+
+
+def delimiter(line: str) -> str:
+    """What divides the columns of a table."""
+    return max(",\t;", key=line.count)
+
+
 def read_document(path: Path) -> Any:
     """A whole JSON file of at most ``MAX_PIECE`` bytes."""
     with path.open("rb") as file:
@@ -152,10 +183,7 @@ def parse(text: str, where: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(
-            f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice in one object"
-        )
+        raise ValueError(f"the key {repeated(name for name, _ in pairs)[0]!r} stands twice in one object")
     return members
 
 
@@ -178,6 +206,11 @@ def part(row: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"{where}: expected {name} to be an object, but found {_kind(value)}")
     return value or {}
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, in the order in which they first come."""
+    return [name for name, number in Counter(names).items() if number > 1]
 
 
 def entries(row: Mapping[str, Any], name: str, where: str) -> list[Any]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from polyweave_torch.evallogs.layout import counted
 from polyweave_torch.evallogs.outline import outline
-from polyweave_torch.evallogs.source import raw_lines, read_document, read_json_lines
+from polyweave_torch.evallogs.source import raw_lines, read_document, read_json_lines, repeated
 
 Universe = int | str | os.PathLike[str] | Sequence[str]
 """The items that count: how many (a number, or text of it), a file that names them, or their ids."""
@@ -31,8 +32,8 @@ def universe_ids(universe: Universe, known: Sequence[str]) -> list[str]:
     ids = _read(Path(universe)) if isinstance(universe, (str, os.PathLike)) else list(universe)
     inside = set(ids)
     if len(inside) < len(ids):
-        repeated = next(name for name in ids if ids.count(name) > 1)
-        raise ValueError(f"the universe names {len(ids) - len(inside)} items more than once, such as {repeated!r}")
+        twice = repeated(ids)
+        raise ValueError(f"the universe names {counted(len(twice), 'item')} more than once, such as {twice[0]!r}")
     outside = [name for name in known if name not in inside]
     if outside:
         raise ValueError(

@@ -163,6 +163,7 @@ def test_statistics_are_those_of_pandas_and_statsmodels_from_the_file(tmp_path: 
         )  # fmt: skip
         found = [stats.p_sem, stats.wilson_lo, stats.wilson_hi, stats.mean_iter, stats.median_iter, stats.mean_cost_usd]
         found += [stats.theoretical_iid_bound, stats.mean_struct_err0, stats.mean_sem_err0]
+        assert (stats.phat, stats.theo_iid_bound) == (stats.p_sem, stats.theoretical_iid_bound)
         rate = arm["right"].mean()
         expected = [rate, *low_high, done["iterations"].mean(), done["iterations"].median(), arm["cost_usd"].mean()]
         expected += [1 / rate, arm["struct_errors0"].mean(), arm["sem_errors0"].mean()]

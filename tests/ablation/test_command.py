@@ -48,10 +48,12 @@ def test_a_simulation_needs_no_conditions_and_says_what_it_is(
     assert report.startswith("SIMULATED: Paired ablation of 3 conditions on 6 cases")
     assert ablate(cases, "--simulate", "--conditions", "plain", "array-IR", "--markdown") == 0
     assert "| all | array-IR | " in capsys.readouterr().out
+    with pytest.raises(ValueError, match="the evaluator was 'seed 3, 5 attempts' and is 'seed 0, 5 attempts'"):
+        ablate(cases, "--simulate", "--per-stratum", 2, "--out", out)
     with pytest.raises(ValueError, match="the mode was 'SIMULATED' and is 'LIVE'"):
         ablate(cases, *_EVALUATE, "--conditions", "plain", "--per-stratum", 2, "--out", out)
     assert ablate(cases, *_EVALUATE, "--conditions", "plain", "--per-stratum", 2, "--out", out, "--restart") == 0
-    assert capsys.readouterr().out.startswith("Paired ablation of 1 conditions on 6 cases")
+    assert capsys.readouterr().out.startswith("Paired ablation of 1 condition on 6 cases")
 
 
 def test_strata_errors_alpha_and_note_reach_the_analysis(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,11 @@
 """What the report says, and that it shouts where it must."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scipy.stats import binomtest, chi2, multinomial
 
 from examples import ablation_simulated
 from polyweave_torch.ablation import Analysis, Outcome, analyze_outcomes, format_analysis
@@ -97,25 +99,46 @@ def test_an_arm_that_fell_back_is_warned_of() -> None:
     engaged[1] = Outcome(*engaged[1][:3], False, False, 0, error="lost")
     report = format_analysis(analyze_outcomes(engaged))
     assert "measured plain" not in report
-    assert "new: 1 errors and 0 refusals, counted as wrong; the first error is lost" in report
-    assert "new: 1 errors and 0 refusals, left out" in format_analysis(analyze_outcomes(engaged, errors="drop"))
+    assert "new: 1 error and 0 refusals, counted as wrong; the first error is lost" in report
+    assert "new: 1 error and 0 refusals, left out" in format_analysis(analyze_outcomes(engaged, errors="drop"))
 
 
 def test_incomplete_cases_note_and_model_are_said() -> None:
     analysis = analyze_outcomes(table(3, 4)[1:], model="of mine", note="the first try")
     report = format_analysis(analysis)
-    assert "1 of 7 cases lack a condition" in report
+    assert "cases that lack a condition: 1 of 7" in report
     assert "model: of mine" in report
     assert "note: the first try" in report
 
 
 def test_what_the_common_plan_of_120_cases_presumes_is_said() -> None:
+    # By enumeration of all tables: the power of the test that decides, and where it stays above 80 %.
+    def power(n: int, reject: Callable[[int, int], bool]) -> float:
+        return sum(
+            multinomial.pmf([lost, gained, n - lost - gained], n, [0.03, 0.13, 0.84])
+            for lost in range(26)
+            for gained in range(61)
+            if reject(lost, gained)
+        )
+
+    def deciding(lost: int, gained: int) -> bool:
+        if lost + gained < 25:
+            return bool(binomtest(lost, lost + gained).pvalue < 0.05) if lost + gained else False
+        return bool((abs(lost - gained) - 1) ** 2 / (lost + gained) > chi2.isf(0.05, 1))
+
+    def uncorrected(lost: int, gained: int) -> bool:
+        return lost + gained > 0 and bool((lost - gained) ** 2 / (lost + gained) > chi2.isf(0.05, 1))
+
     small, large = format_analysis(analyze_outcomes(table(3, 4))), format_analysis(analyze_outcomes(table(60, 60)))
     assert "Strata with fewer than 120 cases: s 7." in small
     assert "Every stratum has 120 cases or more." in large
     for report in (small, large):
-        assert "take 156 cases" in " ".join(report.split())
-        assert "independently 296" in " ".join(report.split())
+        said = " ".join(report.split())
+        assert f"power of the uncorrected chi-square (exactly {100 * power(120, uncorrected):.0f} %)" in said
+        assert f"test that decides here has {100 * power(120, deciding):.0f} %, and needs 132 cases for 80 %" in said
+        assert "take 156 cases" in said
+        assert "independently 296" in said
+    assert power(131, deciding) < 0.8 <= power(132, deciding)
 
 
 def test_a_report_of_nothing_is_still_one() -> None:

@@ -139,7 +139,7 @@ def test_a_broken_line_that_is_not_the_last_one_is_an_error(tmp_path: Path) -> N
     run_ablation(cases, ARMS, evaluate, out=out)
     lines = out.read_bytes().splitlines(keepends=True)
     out.write_bytes(b"".join([lines[0], lines[1][:20] + b"\n", *lines[2:]]))
-    with pytest.raises(ValueError, match=r"run\.jsonl:2 is no outcome"):
+    with pytest.raises(ValueError, match=r"run\.jsonl:2 is no outcome .*start over with resume=False \(--restart\)"):
         run_ablation(cases, ARMS, evaluate, out=out)
 
 
@@ -154,13 +154,13 @@ def test_an_outcome_that_the_file_has_twice_is_an_error(tmp_path: Path) -> None:
 
 _CASES = make_cases(2)
 _CHANGES: list[tuple[str, dict[str, Any]]] = [
-    ("1 cases changed ('media-001')", {"cases": [c._replace(gold=0) if c.id == "media-001" else c for c in _CASES]}),
-    ("1 cases gone ('simple-000')", {"cases": _CASES[1:]}),
-    ("1 cases new ('extra')", {"cases": [*_CASES, Case("extra", "simple")]}),
+    ("1 case changed ('media-001')", {"cases": [c._replace(gold=0) if c.id == "media-001" else c for c in _CASES]}),
+    ("1 case gone ('simple-000')", {"cases": _CASES[1:]}),
+    ("1 case new ('extra')", {"cases": [*_CASES, Case("extra", "simple")]}),
     ("the order of the cases changed", {"cases": _CASES[::-1]}),
-    ("1 conditions gone ('newest')", {"conditions": ARMS[:2]}),
-    ("1 conditions new ('last')", {"conditions": [*ARMS, Condition("last")]}),
-    ("1 conditions changed ('new')", {"conditions": [ARMS[0], Condition("new", {"tuned": False}), ARMS[2]]}),
+    ("1 condition gone ('newest')", {"conditions": ARMS[:2]}),
+    ("1 condition new ('last')", {"conditions": [*ARMS, Condition("last")]}),
+    ("1 condition changed ('new')", {"conditions": [ARMS[0], Condition("new", {"tuned": False}), ARMS[2]]}),
     ("the order of the conditions changed", {"conditions": ARMS[::-1]}),
     ("the model was 'one' and is 'another'", {"model": "another"}),
     ("the mode was 'LIVE' and is 'SIMULATED'", {"evaluate": SimulatedEvaluator()}),
@@ -175,12 +175,43 @@ def test_a_run_of_something_else_is_refused_and_what_changed_is_said(
     out = tmp_path / "run.jsonl"
     run_ablation(**run, out=out)
     before = out.read_bytes()
-    with pytest.raises(ValueError, match="is of another run") as error:
+    with pytest.raises(ValueError, match=r"is of another run.*start over with resume=False \(--restart\)") as error:
         run_ablation(**{**run, **change}, out=out)
     assert said in str(error.value)
     assert out.read_bytes() == before
     changed = run_ablation(**{**run, **change}, out=out, resume=False)
     assert list(read_outcomes(out)) == changed
+
+
+def test_a_file_of_another_evaluator_is_refused_and_an_older_file_goes_on(tmp_path: Path) -> None:
+    out, cases = tmp_path / "run.jsonl", make_cases(2)
+    outcomes = run_ablation(cases, ARMS, SimulatedEvaluator(0), out=out)
+    assert run_ablation(cases, ARMS, SimulatedEvaluator(0), out=out) == outcomes
+    said = "the evaluator was 'seed 0, 5 attempts' and is 'seed 3, 5 attempts'"
+    with pytest.raises(ValueError, match=said):
+        run_ablation(cases, ARMS, SimulatedEvaluator(3), out=out)
+    with pytest.raises(ValueError, match="and is 'seed 0, 2 attempts'"):
+        run_ablation(cases, ARMS, SimulatedEvaluator(0, max_attempts=2), out=out)
+    manifest = tmp_path / "run.jsonl.manifest"
+    fields = json.loads(manifest.read_text())
+    del fields["evaluator"]
+    manifest.write_text(json.dumps(fields))
+    assert run_ablation(cases, ARMS, SimulatedEvaluator(3), out=out) == outcomes
+    del fields["cases"]
+    manifest.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match="is no manifest of a run"):
+        run_ablation(cases, ARMS, SimulatedEvaluator(0), out=out)
+
+
+def test_an_evaluator_names_itself(tmp_path: Path) -> None:
+    class Named(Counting):
+        identity = "checkpoint 1"
+
+    out, named = tmp_path / "run.jsonl", Named()
+    run_ablation(make_cases(1), ARMS, named, out=out)
+    named.identity = "checkpoint 2"
+    with pytest.raises(ValueError, match="the evaluator was 'checkpoint 1' and is 'checkpoint 2'"):
+        run_ablation(make_cases(1), ARMS, named, out=out)
 
 
 def test_a_file_without_its_manifest_goes_by_names_and_says_so(tmp_path: Path) -> None:
@@ -289,5 +320,5 @@ def test_options_that_json_has_no_form_for_are_compared_by_type(tmp_path: Path) 
     out, arm = tmp_path / "run.jsonl", "arm"
     run_ablation(make_cases(1), [Condition(arm, {"model": object(), "k": {1, 2}})], evaluate, out=out)
     run_ablation(make_cases(1), [Condition(arm, {"model": object(), "k": {1, 2}})], evaluate, out=out)
-    with pytest.raises(ValueError, match="1 conditions changed"):
+    with pytest.raises(ValueError, match="1 condition changed"):
         run_ablation(make_cases(1), [Condition(arm, {"model": Counting(), "k": {1, 2}})], evaluate, out=out)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from polyweave_torch.evallogs import compare_runs, read_run
 from polyweave_torch.evallogs.command import add_arguments, run
 
 DATA = Path(__file__).parents[1] / "data" / "evallogs"
@@ -262,7 +263,7 @@ def test_a_threshold_turns_scores_into_outcomes(tmp_path: Path, capsys: pytest.C
     [
         (["missing.csv", "missing.csv"], "missing.csv"),
         (["a.csv"], "needs two runs"),
-        (["a.csv", "b.csv", "--arm", "x"], "names 1 arms for 2 runs"),
+        (["a.csv", "b.csv", "--arm", "x"], "names 1 arm for 2 runs"),
         (["a.csv", "b.csv", "--margin", "2"], "margin"),
         (["a.csv", "b.csv", "--level", "95"], "level"),
         (["a.csv", "b.csv", "--slice", "colour"], "colour"),
@@ -274,6 +275,30 @@ def test_input_errors_say_what_is_wrong(
     monkeypatch.chdir(Path(logs[0]).parent)
     with pytest.raises((ValueError, OSError), match=said):
         compare(*words)
+
+
+def test_a_file_that_is_named_twice_is_told_how_its_arms_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    both = "promptfoo_generated/both_in_one_file/out_both.json"
+    twice = [both, f"promptfoo_generated/../{both}"]
+    with pytest.raises(ValueError, match=r"has 2 providers.*name .*out_both\.json once, with --arm BEFORE AFTER"):
+        compare(*twice)
+    with pytest.raises(ValueError, match=r"has 2 providers; choose with provider= \(.*\): model-before, model-after$"):
+        compare(both, "promptfoo_generated/before")
+    said = "compared with itself"
+    for words in ([*twice, "--provider", "model-before"], [both, "--arm", "model-before", "model-before"]):
+        (warning,) = [warning for warning in as_json(capsys, words)["warnings"] if said in warning]
+        assert "(--arm BEFORE AFTER)" in warning
+    assert not any(
+        said in warning for warning in as_json(capsys, [both, "--arm", "model-before", "model-after"])["warnings"]
+    )
+
+
+def test_another_reading_of_one_file_is_no_run_against_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,score\na,0.3\nb,0.6\n")
+    low, high = (read_run(path, threshold=threshold) for threshold in (0.2, 0.5))
+    assert compare_runs([low, high]).to_dict()["warnings"] == []
+    assert len(compare_runs([low, high, low]).to_dict()["warnings"]) == 1
 
 
 @pytest.mark.parametrize("words", [[], ["--json", "--markdown"], ["--fail-on", "noise"], ["--flips", "-1"]])

@@ -1,6 +1,7 @@
 """Comparisons against numbers from elsewhere: a separate program's truth, scipy, statsmodels, plain Python."""
 
 import json
+import time
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +16,10 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from polyweave_torch.evallogs import Comparison, compare_outcomes, compare_runs
+from polyweave_torch.evallogs import Comparison, compare_outcomes, compare_runs, read_run
 from polyweave_torch.evallogs.run import Run
+from polyweave_torch.evallogs.source import read_document
+from polyweave_torch.evallogs.universe import universe_ids
 from polyweave_torch.functional import estimate_channel, phase_plane_diagnosis, quadrant_names
 
 TRUTH: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "evallogs" / "TRUTH.json").read_text())
@@ -413,3 +416,22 @@ def test_slices_partition_the_items() -> None:
 def test_an_item_named_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="'b' comes more than once"):
         compare_outcomes([1, 0, 1], [0, 1, 1], ids=["a", "b", "b"])
+
+
+def test_a_name_that_comes_twice_is_found_among_many(tmp_path: Path) -> None:
+    # The last of 200,000: looking for each name among all of them takes minutes.
+    names = [*(f"n{number}" for number in range(200_000)), "n199999"]
+    ones = np.ones(len(names), np.int8)
+    document = ", ".join(f'"{name}": 1' for name in names)
+    (tmp_path / "object.json").write_text("{" + document + "}")
+    (tmp_path / "header.csv").write_text(f"{','.join(names)}\n")
+    start = time.perf_counter()
+    with pytest.raises(ValueError, match="'n199999' comes more than once"):
+        compare_outcomes(ones, ones, ids=names)
+    with pytest.raises(ValueError, match="names 1 item more than once, such as 'n199999'"):
+        universe_ids(names, [])
+    with pytest.raises(ValueError, match="the key 'n199999' stands twice"):
+        read_document(tmp_path / "object.json")
+    with pytest.raises(ValueError, match="the column 'n199999' stands 2 times"):
+        read_run(tmp_path / "header.csv", id="n0", correct="n1", format="csv")
+    assert time.perf_counter() - start < 20.0

@@ -61,4 +61,5 @@ def test_several_runs_of_a_suite_need_a_choice(tmp_path: Path) -> None:
         write_document(tmp_path / name / "per_instance_stats.json", [instance("id1", 1.0)])
     with pytest.raises(ChoiceError) as caught:
         read_run(tmp_path)
+    assert caught.value.option == "arm"
     assert caught.value.choices == ["mmlu:model=a/per_instance_stats.json", "mmlu:model=b/per_instance_stats.json"]

@@ -125,7 +125,7 @@ def test_layout_before_0_4_7_names_neither_filter_nor_metrics(tmp_path: Path) ->
     path = write_lines(tmp_path / "samples_arith_mc_2024-05-01T10-00-00.jsonl", older)
     with pytest.raises(ChoiceError) as caught:
         read_run(path)
-    assert caught.value.choices == ["acc", "acc_norm"]
+    assert (caught.value.option, caught.value.choices) == ("metric", ["acc", "acc_norm"])
     runs = [read_run(path, metric="acc"), read_run(PLAIN / "after", metric="acc")]
     assert counts(align(runs)) == cells(TRUTH["lm_eval_generated/plain/arith_mc:acc"])
 

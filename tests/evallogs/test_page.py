@@ -120,6 +120,33 @@ def test_pictures_are_shapes_whatever_a_slice_is_called(slices: list[str]) -> No
         }
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium; .ci/run installs it")
+def test_a_narrow_window_breaks_no_word_of_ours(tmp_path: Path) -> None:
+    names = [f"a_slice_with_a_long_name_{number}" for number in range(3)]
+    before, after = [0, 1, 1, 0] * 60, [1, 0, 1, 0] * 60
+    comparison = compare_outcomes(before, after, slices=[name for name in names for _ in range(80)])
+    page = tmp_path / "page.html"
+    page.write_text(comparison.to_html())
+    table = "[...document.querySelectorAll('table')].find(one => one.tHead.textContent.includes('quadrant'))"
+    # A cell that holds one word has one line of text.
+    lines = f"""(() => {{
+      document.body.style.width = '56rem';
+      return [...{table}.rows].flatMap(row => [...row.cells].slice(1)).map(cell => {{
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return cell.textContent.includes(' ') ? 1 : new Set([...range.getClientRects()].map(one => one.top)).size;
+      }}).join(' ');
+    }})()"""
+    with visit(page.as_uri(), tmp_path / "profile") as opened:
+
+        def value(expression: str) -> object:
+            return opened.call("Runtime.evaluate", expression=expression)["result"]["value"]
+
+        while value("location.protocol + document.readyState") != "file:complete":
+            time.sleep(0.1)
+        assert set(str(value(lines)).split()) == {"1"}
+
+
 def test_the_same_comparison_gives_the_same_page() -> None:
     assert hostile("x").to_html() == hostile("x").to_html()
 

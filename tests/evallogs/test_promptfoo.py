@@ -50,8 +50,10 @@ def test_a_wrong_answer_is_no_error_though_it_has_an_error_text() -> None:
 
 
 def test_providers_need_a_choice_and_prompts_are_slices() -> None:
-    with pytest.raises(ChoiceError) as caught:
+    with pytest.raises(ChoiceError, match="2 providers") as caught:
         read_run(BOTH)
+    with pytest.raises(ValueError, match="provider='model-before' and arm='model-after' name two providers"):
+        read_run(BOTH, provider="model-before", arm="model-after")
     assert (caught.value.option, caught.value.choices) == ("provider", ["model-before", "model-after"])
     aligned = align([read_run(BOTH, provider=name) for name in ("model-before", "model-after")])
     truth = TRUTH["promptfoo_generated:both_in_one_file"]
@@ -67,7 +69,7 @@ def test_partial_scores_are_another_metric() -> None:
     assert read_run(FOLDER / "after", metric="is_number").correct.all()
     with pytest.raises(ChoiceError) as caught:
         read_run(FOLDER / "after", metric="style")
-    assert caught.value.choices == ["success", "score", "is_number"]
+    assert (caught.value.option, caught.value.choices) == ("metric", ["success", "score", "is_number"])
 
 
 def test_older_exports_have_neither_test_cases_nor_failure_reasons(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_the_report_says_what_the_numbers_say() -> None:
         "chi2-edwards, which decides (statistic 44.94)",
         "exact binomial 5.42e-12",
         "mid-p 3.46e-12",
-        "146 items are discordant",
+        "Discordant items: 146",
         "The interval of delta above is Tango's.",
     ):
         assert said in report
@@ -140,6 +140,35 @@ def test_slices_are_read_out_alone_and_after_holm() -> None:
     assert "Taken alone, p < 0.05: django up, sympy down." in report
     assert "After Holm over the 12 slices, p < 0.05: none." in report
     assert "the pooled difference hides slices that differ" in report
+    assert "use the change on django; keep what was before on sympy. Nothing changed on p0, p1, " in report
+
+
+def test_where_no_item_changed_sides_no_quadrant_is_called() -> None:
+    # By the formula a lone item that both have right is HARMFUL: all that its rates are made of is the smoothing.
+    comparison = compare_outcomes([0, 1, 1], [1, 1, 0], slices=["moved", "still", "moved"])
+    assert comparison.to_dict()["slices"]["still"]["quadrant"] == "HARMFUL"
+    assert re.search(r"^still .* no change  -$", comparison.to_text(), re.MULTILINE)
+    assert re.search(r"^\| still \| .*\| no change \| - \|$", comparison.to_markdown(), re.MULTILINE)
+    assert '<td class="l">no change</td>' in comparison.to_html()
+    assert "Nothing changed on still." in " ".join(comparison.to_text().split())
+    for report in (still := compare_outcomes([1], [1])).to_text(), still.to_markdown(), still.to_html():
+        assert "Quadrant: none, since no item changed." in report
+        assert "HARMFUL" not in report
+    assert still.to_dict()["quadrant"] == "HARMFUL"
+
+
+def test_no_difference_is_not_called_a_change() -> None:
+    same, swapped = compare_outcomes([0, 1, 1], [0, 1, 1]), compare_outcomes([0, 1, 1], [1, 0, 1])
+    assert "- accuracy did not change\n" in str(same)
+    assert "- accuracy did not change: 1 corrected and 1 corrupted\n" in str(swapped)
+    assert "- only 1 item changed;" in str(compare_outcomes([0, 1, 1], [1, 1, 1]))
+    for comparison in (same, swapped):
+        assert "changed within chance" not in str(comparison)
+    numbers = hostile("x", scores=True).to_dict()
+    numbers |= {"delta": 0.0, "verdict": {**numbers["verdict"], "reasons": ["not-significant"]}}
+    for up, said in ((0, "no score changed"), (1, "the mean score did not change: 1 item up, 2 down")):
+        numbers["scores"] = {**numbers["scores"], "up": up, "down": 2 * up}
+        assert f"- {said}\n" in to_text(report_sections(numbers))
 
 
 def test_each_slice_is_advised_by_its_expected_gain() -> None:

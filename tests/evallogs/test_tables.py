@@ -159,7 +159,9 @@ def test_cells_may_hold_line_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,correct\na,1\nb\n", r"x.csv:3: expected 2 cells like the header, but found 1"),
+        ("id,correct\na,1\nb\n", r"x.csv:3: expected 2 cells as in the first line, but found 1"),
+        ("\n \nid,correct\na,1\n\nb\n", r"x.csv:6: expected 2 cells as in the first line, but found 1"),
+        ('id,correct\na,1\n"b"c,0\n', r"x.csv:3: not CSV: "),
         ("id,correct,id\na,1,b\n", r"x.csv:1: the column 'id' stands 2 times"),
         ("id,correct\n,1\n", r"x.csv:2: expected an id"),
         ("id,correct\na,1\na,0\n", r"2 rows for 1 items"),

@@ -1,7 +1,5 @@
 """Tables that a user names the columns of: JSONL, a JSON array, CSV, Parquet."""
 
-import csv
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,10 +8,10 @@ from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
 from polyweave_torch.evallogs.options import Options, label, lookup
-from polyweave_torch.evallogs.outline import Outline, delimiter, outline
+from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import raw_lines, read_array, read_json_lines, read_parquet
+from polyweave_torch.evallogs.source import read_array, read_json_lines, read_parquet, read_table
 
 OPTIONS = frozenset({"epochs", "id", "correct", "slice", "arm", "threshold"})
 
@@ -141,25 +139,5 @@ _MEANING = {"id": "item's id", "correct": "outcome"}
 
 
 def _rows(path: Path, kind: str) -> Iterator[_Row]:
-    readers = {"lines": read_json_lines, "array": read_array, "table": _read_table, "parquet": read_parquet}
+    readers = {"lines": read_json_lines, "array": read_array, "table": read_table, "parquet": read_parquet}
     return readers[kind](path)
-
-
-def _read_table(path: Path) -> Iterator[_Row]:
-    lines = raw_lines(path)
-    first = next((line for line in lines if line.strip()), "")
-    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter(first))
-    try:
-        header = next(reader)
-        repeated = [name for name in header if header.count(name) > 1]
-        if repeated:
-            raise ValueError(f"{path}:1: the column {repeated[0]!r} stands {header.count(repeated[0])} times")
-        name = str(path)
-        for cells in reader:
-            where = f"{name}:{reader.line_num}"
-            if cells and len(cells) != len(header):
-                raise ValueError(f"{where}: expected {len(header)} cells like the header, but found {len(cells)}")
-            if cells:
-                yield where, dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"{path}:{reader.line_num}: not a table: {error}") from error

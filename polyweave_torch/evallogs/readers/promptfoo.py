@@ -55,6 +55,11 @@ def read(paths: list[Path], options: Options) -> Run:
     results = list(_results(path, options, details))
     if not results:
         raise ValueError(f"{path}: no rows to compare")
+    if None not in (options.provider, options.arm) and options.provider != options.arm:
+        raise ValueError(
+            f"{path}: provider={options.provider!r} and arm={options.arm!r} name two providers (--provider, --arm); "
+            "give one of them"
+        )
     wanted = options.provider if options.provider is not None else options.arm
     providers = list(dict.fromkeys(result.provider for result in results))
     provider = choose(wanted, providers, option="provider", where=str(path), what="provider")

@@ -1,0 +1,79 @@
+"""The command line as a whole: help, exit codes, and what is said of files that can't be opened."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from polyweave_torch.cli import main
+
+COMMANDS = ("verdict", "ablate", "claims", "compare")
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files for each command, in the working directory."""
+    for name, text in {
+        "run.csv": "id,correct,fact\na,1,4\nb,0,4\n",
+        "cases.jsonl": '{"id": "a", "stratum": "s"}\n',
+        "gold/one.sexp": "(lion LionA)",
+        "read/one.sexp": "(lion Leo)",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_what_the_exit_codes_mean(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Exit code 0 " in said
+    assert "2 for bad input." in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "verdict run.csv --layers fact",
+        "ablate cases.jsonl --simulate",
+        "claims gold read",
+        "compare run.csv run.csv",
+    ],
+)
+def test_json_is_one_object_that_people_can_read(inputs: Path, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([*words.split(), "--json"])
+    printed = capsys.readouterr().out
+    found = json.loads(printed)
+    assert found["schema"] == 1
+    assert printed == json.dumps(found, indent=2) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("verdict none.csv", "none.csv is not there; expected a JSONL or CSV file of scores or checks. Check the path"),
+        ("ablate none.jsonl --simulate", "none.jsonl is not there; expected a JSONL file of cases. Check the path"),
+        ("claims none read", "none is not there; expected a folder with a file of claims for each document."),
+        ("claims gold read --background none.sexp", "none.sexp is not there"),
+        ("claims run.csv read", "run.csv can't be opened (Not a directory); expected a folder with a file of claims"),
+        ("compare run.csv none.csv", "none.csv is not there; expected the log of a finished run, or a folder that "),
+        ("compare run.csv no/such.csv", "no/such.csv is not there, nor is the folder no. Check the path, or make the "),
+        ("compare run.csv run.csv --html no/page.html", "no/page.html is not there, nor is the folder no."),
+        ("compare run.csv run.csv --html gold", "gold can't be opened (Is a directory)"),
+    ],
+)
+def test_a_file_that_cannot_be_opened_is_named_with_what_to_do(
+    inputs: Path, words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = words.split()[0]
+    assert main(words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"polyweave-torch {command}: {said}")
+    assert "Errno" not in printed.err
+    assert not printed.out
