@@ -1,5 +1,9 @@
-"""Lightning callbacks: what a validation corrected and corrupted, whether it is more than chance; Sigma-Pi gates."""
+"""Lightning callbacks: what a validation corrected and corrupted, whether it is more than chance, when to stop.
 
+Also the votes of an ensemble, and Sigma-Pi gates.
+"""
+
+from polyweave_torch.callbacks._monitor import SampleOutcomes
 from polyweave_torch.callbacks._observe import observe
 from polyweave_torch.callbacks.channel import ChannelMonitor
 from polyweave_torch.callbacks.early_stopping import PairedEarlyStopping
@@ -12,6 +16,7 @@ __all__ = [
     "EnsembleMonitor",
     "PairedEarlyStopping",
     "PiScaleMonitor",
+    "SampleOutcomes",
     "SignificanceMonitor",
     "observe",
 ]

@@ -1,4 +1,4 @@
-"""One capture of an evaluation's outcomes, shared by all monitors that watch it in the same way."""
+"""One capture of an evaluation's outcomes, shared by all monitors that read them in the same way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +33,10 @@ _COMPARED = 2
 
 @dataclass(frozen=True)
 class Watch:
-    """What to watch: where outcomes, ids and slices come from."""
+    """What to watch: where outcomes and ids come from."""
 
     outcomes: Source
     ids: str | IdFunction | None
-    slices: Slices
     threshold: float | None
     ignore_index: int | None
 
@@ -49,6 +48,7 @@ class _Stream:
     order: Iterator[list[int]] | Exception | None
     """Sample indices of the batches to come; or why they are not known."""
     rows: list[Rows] = field(default_factory=list)
+    batches: int = 0
 
 
 @dataclass
@@ -59,7 +59,8 @@ class _Open:
     batch: int
     observed: list[Observed]
     ids: Any
-    labels: list[str] | None
+    labels: list[list[str] | None]
+    """The slice labels in the batch, of each kind of slices that is watched."""
     target: Tensor | None
     """A copy of the batch's targets, for the first batches."""
 
@@ -67,46 +68,53 @@ class _Open:
 class Capture:
     """Collects the rows of each batch between the start and the end of one evaluation.
 
-    Several monitors drive it through the same hooks; the first to come does the work.
+    Several monitors drive it through the same hooks; the first to come does the work. Each may have slices of its own.
     """
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self.source: Source | None = None
+        self.texts: dict[int, str] = {}
+        """Ids that came as text, by the number that stands for them; of all ranks, once the evaluation has ended."""
+        self._slices: list[Slices] = []
         self._metric = ""
         self._tap: MetricTap | None = None
         self._callers: set[int] = set()
         self._streams: list[_Stream] = []
         self._open: _Open | None = None
-        self._epochs: list[Epoch] | None = None
+        self._epochs: list[list[Epoch]] | None = None
         self._compared = 0
 
-    def start(self, caller: object, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin an evaluation."""
-        if self._callers and id(caller) not in self._callers:
-            self._callers.add(id(caller))
-            return
-        self.close()
-        self._callers, self._epochs = {id(caller)}, None
-        self._streams = [_Stream(self._order(loader)) for loader in evaluation_loaders(trainer)]
-        if self.source == "metric" or (self.source is None and self.watch.outcomes in ("auto", "metric")):
-            self._tap = MetricTap(pl_module)
+    def start(self, caller: object, slices: Slices, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin an evaluation, or join the others that have."""
+        loaders = evaluation_loaders(trainer)
+        if not self._callers or id(caller) in self._callers:
+            self.close()
+            self._slices, self._epochs = [], None
+            self._streams = [_Stream(self._order(loader)) for loader in loaders]
+            if self.source == "metric" or (self.source is None and self.watch.outcomes in ("auto", "metric")):
+                self._tap = MetricTap(pl_module)
+        self._callers.add(id(caller))
+        if slices not in self._slices:
+            self._slices.append(slices)
+        for loader, stream in zip(loaders, self._streams, strict=True):
+            if isinstance(slices, tuple) and isinstance(stream.order, Iterator) and len(slices) < len(loader.dataset):
+                raise ValueError(
+                    f"slices has {len(slices)} labels, one a sample, but the data set has {len(loader.dataset)} "
+                    'samples; pass a label for every sample, or slices="<batch key>"'
+                )
 
     def before_batch(self, loader: int, batch_idx: int, batch: Any) -> None:
         """Open a batch and read what its step might take out of it."""
         if self._open is not None and (self._open.loader, self._open.batch) == (loader, batch_idx):
             return
-        ids, slices, order = self.watch.ids, self.watch.slices, self._streams[loader].order
+        ids, order = self.watch.ids, self._streams[loader].order
         known = None
         if isinstance(order, Iterator):
             known = next(order, None)
         elif ids is not None:
             known = read_key(batch, ids, what="ids") if isinstance(ids, str) else ids(batch)
-        labels = None
-        if isinstance(slices, str) and slices != "target":
-            labels = as_labels(read_key(batch, slices, what="slices"))
-        elif callable(slices):
-            labels = as_labels(slices(batch))
+        labels = [_labels_in(batch, slices) for slices in self._slices]
         target = batch_target(batch) if self._compared < _COMPARED else None
         self._open = _Open(loader, batch_idx, listen(), known, labels, None if target is None else target.clone())
 
@@ -118,42 +126,54 @@ class Capture:
         stop_listening()
         observed, labels = opened.observed, opened.labels
         outcomes = self._read(observed, pl_module, batch, outputs)
-        ids = as_ids(self._known_ids(opened))
-        if observed and observed[0].slices is not None and labels is None:
-            labels = as_labels(observed[0].slices)
-        for what, size in (("outcomes", len(outcomes.correct)), ("slice labels", len(labels or ids))):
+        known, stream = self._known_ids(opened), self._streams[loader]
+        ids = as_ids(known)
+        if observed and observed[0].slices is not None:
+            said = as_labels(observed[0].slices)
+            labels = [said if own is None else own for own in labels]
+        sizes = [
+            ("outcomes", len(outcomes.correct)),
+            *(("slice labels", len(own)) for own in labels if own is not None),
+        ]
+        for what, size in sizes:
             if size != len(ids):
                 raise ValueError(
                     f"batch {batch_idx} has {len(ids)} samples, but {size} {what}; the step must give one row for "
                     "every sample of its batch, in the batch's order (leave samples out with ignore_index)"
                 )
         self._check_order(opened.target, outcomes.target)
-        self._streams[loader].rows.append(Rows(ids, outcomes, labels))
+        positions = isinstance(known, Tensor) or isinstance(stream.order, Iterator)
+        stream.rows.append(Rows(ids, outcomes, labels, () if positions else list(known)))
+        stream.batches += 1
 
     def batches(self) -> list[int]:
         """Batches read so far of each dataloader."""
-        return [len(stream.rows) for stream in self._streams]
+        return [stream.batches for stream in self._streams]
 
-    def finish(self, trainer: Trainer) -> list[Epoch]:
+    def finish(self, slices: Slices, trainer: Trainer) -> list[Epoch]:
         """The whole evaluation of each dataloader, of all ranks. Collective, once; further monitors get the same."""
         if self._epochs is None:
             self._epochs = [
                 join(
                     stream.rows,
-                    slices=self._slice_rule(stream),
+                    slices=[self._slice_rule(stream, kind) for kind in range(len(self._slices))],
+                    texts=self.texts,
                     distributed=trainer.world_size > 1,
                     device=trainer.strategy.root_device,
                 )
                 for stream in self._streams
             ]
-            self._callers = set()
             self.close()
-        return self._epochs
+        kind = self._slices.index(slices)
+        return [epochs[kind] for epochs in self._epochs]
 
     def close(self) -> None:
-        """Stop listening, and give the module's metrics their own updates back."""
+        """Stop listening, let go of what is on the device, and give the module's metrics their own updates back."""
         stop_listening()
         self._open = None
+        self._callers = set()
+        for stream in self._streams:
+            stream.rows = []
         if self._tap is not None:
             self._tap.close()
             self._tap = None
@@ -225,11 +245,17 @@ class Capture:
                 "samples do not match; give them in the batch's order, or observe(..., ids=...)"
             )
 
-    def _slice_rule(self, stream: _Stream) -> Sequence[Any] | str | None:
-        slices = self.watch.slices
-        if callable(slices) or (slices is None and any(rows.labels is not None for rows in stream.rows)):
+    def _slice_rule(self, stream: _Stream, kind: int) -> Sequence[Any] | str | None:
+        slices = self._slices[kind]
+        if callable(slices) or (slices is None and any(rows.labels[kind] is not None for rows in stream.rows)):
             return "from the batches"
         return slices
+
+
+def _labels_in(batch: Any, slices: Slices) -> list[str] | None:
+    if isinstance(slices, str) and slices != "target":
+        return as_labels(read_key(batch, slices, what="slices"))
+    return as_labels(slices(batch)) if callable(slices) else None
 
 
 _captures: WeakKeyDictionary[Any, list[Capture]] = WeakKeyDictionary()

@@ -47,13 +47,33 @@ class Rows(NamedTuple):
 
     ids: Tensor
     outcomes: BatchOutcomes
-    labels: list[str] | None
+    labels: list[list[str] | None]
+    """One list for each kind of slices, None where the batch has no labels of that kind."""
+    said: Sequence[Any] = ()
+    """The ids as they came, where that was no tensor."""
+
+
+class _Report(NamedTuple):
+    """What the ranks tell each other before they gather."""
+
+    problem: str | None
+    names: list[tuple[str, ...]]
+    """The slices of each kind."""
+    members: int
+    texts: dict[int, str]
 
 
 def join(
-    batches: Sequence[Rows], *, slices: Sequence[Any] | str | None, distributed: bool, device: torch.device
-) -> Epoch:
-    """Check, gather, sort and de-duplicate the rows of all batches and ranks.
+    batches: Sequence[Rows],
+    *,
+    slices: Sequence[Sequence[Any] | str | None],
+    texts: dict[int, str],
+    distributed: bool,
+    device: torch.device,
+) -> list[Epoch]:
+    """Check, gather, sort and de-duplicate the rows of all batches and ranks: one epoch for each kind of slices.
+
+    Ids that came as text are added to ``texts``, those of other ranks too.
 
     Raises:
         ValueError: where an outcome is not binary, a label outside the classes, or a sample outside ``slices``.
@@ -63,31 +83,30 @@ def join(
     target = _cat([_or_absent(rows.outcomes.target, rows.ids) for rows in batches])
     prediction = _cat([_or_absent(rows.outcomes.prediction, rows.ids) for rows in batches])
     classes = next((rows.outcomes.num_classes for rows in batches if rows.outcomes.num_classes is not None), None)
-    labels = [label for rows in batches if rows.labels is not None for label in rows.labels]
     problem = _problem(ids, correct, target, classes)
-    names: tuple[str, ...] = ()
-    codes = torch.zeros_like(ids)
+    kinds: list[tuple[tuple[str, ...], Tensor]] = []
     if not problem:
         try:
-            names, codes = _local_slices(slices, ids, target, labels)
+            kinds = [_local_slices(rule, ids, target, _labels(batches, kind)) for kind, rule in enumerate(slices)]
         except ValueError as error:
             problem = str(error)
-    if distributed:
-        problem = next((found for found in _from_all_ranks(problem) if found), None)
-    # Every rank raises, or none: a rank that raised alone would leave the others waiting in the next collective.
-    if problem:
-        raise ValueError(problem)
-    if distributed:
-        names, codes = _shared_names(names, codes)
     members = [rows.outcomes.votes for rows in batches if rows.outcomes.votes is not None]
     votes = torch.cat([part.to("cpu", torch.int64) for part in members]) if members else torch.zeros(len(ids), 0).long()
-    if distributed:  # a rank without a batch does not know how many members there are
-        width = max(_from_all_ranks(votes.shape[1]))
-        votes = votes if len(ids) else votes.new_zeros(0, width)
-    rows = torch.cat([torch.stack([ids, correct, target, prediction, codes], 1), votes], 1)
+    own = _Report(problem, [names for names, _ in kinds], votes.shape[1], _new_texts(batches, texts))
+    reports: list[_Report] = _from_all_ranks(own) if distributed else [own]
+    # Every rank raises, or none: a rank that raised alone would leave the others waiting in the next collective.
+    for report in reports:
+        if report.problem:
+            raise ValueError(report.problem)
+        texts.update(report.texts)
+    if not len(ids):  # a rank without a batch does not know how many members there are
+        votes = votes.new_zeros(0, max(report.members for report in reports))
+    unions = [tuple(sorted(set().union(*names))) for names in zip(*(report.names for report in reports), strict=True)]
+    codes = [_renumbered(*local, union) for local, union in zip(kinds, unions, strict=True)]
+    rows = torch.cat([torch.stack([ids, correct, target, prediction, *codes], 1), votes], 1)
     if distributed:
         rows = torch.cat([part.cpu() for part in gather_all_tensors(rows.to(device))])
-    return _sorted_once(rows, names)
+    return _sorted_once(rows, unions)
 
 
 def tables(before: Epoch, after: Epoch) -> dict[str, Tensor]:
@@ -140,6 +159,15 @@ def _or_absent(values: Tensor | None, ids: Tensor) -> Tensor:
     return torch.full((len(ids),), ABSENT) if values is None else values
 
 
+def _labels(batches: Sequence[Rows], kind: int) -> list[str]:
+    return [label for rows in batches for label in rows.labels[kind] or ()]
+
+
+def _new_texts(batches: Sequence[Rows], known: dict[int, str]) -> dict[int, str]:
+    pairs = (pair for rows in batches if len(rows.said) for pair in zip(rows.ids.tolist(), rows.said, strict=True))
+    return {number: str(said) for number, said in pairs if isinstance(said, str) and number not in known}
+
+
 def _problem(ids: Tensor, correct: Tensor, target: Tensor, num_classes: int | None) -> str | None:
     wrong = (correct != 0) & (correct != 1) & (correct != IGNORED)
     if bool(wrong.any()):
@@ -189,10 +217,10 @@ def _in_name_order(names: list[str], codes: Tensor) -> tuple[tuple[str, ...], Te
     return tuple(names[index] for index in order), rank[codes]
 
 
-def _shared_names(names: tuple[str, ...], codes: Tensor) -> tuple[tuple[str, ...], Tensor]:
-    union = tuple(sorted(set().union(*_from_all_ranks(names))))
+def _renumbered(names: tuple[str, ...], codes: Tensor, union: tuple[str, ...]) -> Tensor:
+    """Codes of one rank's names as those of all ranks' names."""
     place = torch.tensor([union.index(name) for name in names], dtype=torch.int64)
-    return union, place[codes] if len(names) else codes
+    return place[codes] if len(names) else codes
 
 
 def _from_all_ranks(thing: Any) -> list[Any]:
@@ -201,12 +229,17 @@ def _from_all_ranks(thing: Any) -> list[Any]:
     return gathered
 
 
-def _sorted_once(rows: Tensor, names: tuple[str, ...]) -> Epoch:
+def _sorted_once(rows: Tensor, kinds: Sequence[tuple[str, ...]]) -> list[Epoch]:
     rows = rows[rows[:, 1] != IGNORED]
     rows = rows[rows[:, 0].argsort(stable=True)]
     first = torch.ones(len(rows), dtype=torch.bool)
     first[1:] = rows[1:, 0] != rows[:-1, 0]
-    ids, _, target, prediction, codes = rows[first, :5].unbind(1)
+    votes = 4 + len(kinds)
+    ids, _, target, prediction, *codes = (column.clone() for column in rows[first, :votes].unbind(1))
     # A duplicate with two outcomes counts as right, whichever rank comes first.
     correct = torch.zeros(len(ids), dtype=torch.int64).scatter_reduce(0, first.cumsum(0) - 1, rows[:, 1], "amax")
-    return Epoch(ids, correct.to(torch.bool), target, prediction, codes if names else codes[:0], names, rows[first, 5:])
+    shared = (ids, correct.to(torch.bool), target, prediction)
+    return [
+        Epoch(*shared, code if names else code[:0], names, rows[first, votes:])
+        for code, names in zip(codes, kinds, strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -65,6 +66,6 @@ def as_labels(values: Any) -> list[str]:
 def _as_id(value: Any) -> int:
     if isinstance(value, str):
         return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "big", signed=True)
-    if isinstance(value, int):
-        return value
+    if isinstance(value, Integral):
+        return int(value)
     raise TypeError(f"ids must be integers or strings, but hold {value!r} of type {type(value).__name__}")

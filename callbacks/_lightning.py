@@ -34,7 +34,7 @@ def _callback_bases() -> tuple[type, ...]:
         if (module := _import(name)) is not None:
             found.append(module.Callback)
             # Each package makes its logger that of all rank-zero messages; the one that the user imported keeps it.
-            rank_zero = importlib.import_module("lightning_utilities.core.rank_zero")
+            rank_zero: Any = importlib.import_module("lightning_utilities.core.rank_zero")
             log = rank_zero.log if log is None else log
             rank_zero.log = log
     if not found:

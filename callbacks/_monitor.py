@@ -1,11 +1,12 @@
 """The hooks that every outcome monitor shares."""
 
 import csv
+import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -20,10 +21,22 @@ from polyweave_torch.callbacks._lightning import (
     planned_batches,
     running,
 )
-from polyweave_torch.callbacks._outcomes import SOURCES, Source
-from polyweave_torch.callbacks._references import REFERENCES, References
+from polyweave_torch.callbacks._outcomes import SOURCES, OwnSource, Source
+from polyweave_torch.callbacks._references import References
+from polyweave_torch.metrics.memory import REFERENCES
 
-MAX_SLICES = 50
+
+class SampleOutcomes(NamedTuple):
+    """The outcomes of one evaluation of a dataloader: one row a sample, each id once, the same on every rank."""
+
+    ids: list[int | str]
+    """Numbers or texts, as the monitor was given them; else positions in the data set."""
+    correct: Tensor
+    """bool ``[N]``, on the CPU."""
+    prediction: list[int | None]
+    """Predicted classes; None where none is known, as with ``observe(correct=...)``."""
+    slice: list[str]
+    """Slice names; empty texts without slices."""
 
 
 class OutcomeMonitor(Callback):
@@ -39,29 +52,43 @@ class OutcomeMonitor(Callback):
         outcomes: Source,
         *,
         ids: str | IdFunction | None,
-        slices: Slices,
-        threshold: float | None,
         ignore_index: int | None,
-        every_n_validations: int,
         name: str,
+        slices: Slices = None,
+        max_slices: float = math.inf,
+        threshold: float | None = None,
+        every_n_validations: int = 1,
         window: int = 0,
     ) -> None:
         super().__init__()
-        if isinstance(outcomes, str) and outcomes not in SOURCES:
+        if outcomes not in SOURCES and not (callable(outcomes) or isinstance(outcomes, OwnSource)):
             raise ValueError(f"outcomes must be one of {list(SOURCES)} or a function, but is {outcomes!r}")
-        if every_n_validations < 1:
-            raise ValueError(f"every_n_validations must be at least 1, but is {every_n_validations}")
+        if not (ids is None or isinstance(ids, str) or callable(ids)):
+            raise ValueError(f"ids must be a key of the batch or a function of it, but is of type {type(ids).__name__}")
+        for option, least in (("every_n_validations", every_n_validations), ("max_slices", max_slices)):
+            if least < 1:
+                raise ValueError(f"{option} must be at least 1, but is {least}")
+        if threshold is not None and math.isnan(threshold):
+            raise ValueError("threshold must be a number (0.0 for logits, 0.5 for probabilities), but is NaN")
+        check_name(name)
         self.name = name
         self.every_n_validations = every_n_validations
+        self.max_slices = max_slices
         self.history: list[dict[str, float]] = []
+        """One dict a validation: ``epoch``, ``step``, and the logged keys. ``<name>/`` is left off them; keys of other
+        groups (``<name>_bounds/...``, ``<name>_test/...``) stand whole."""
+        self._slices = slices
         if slices is not None and not isinstance(slices, str) and not callable(slices):
-            slices = tuple(as_labels(slices))  # a tensor, an array or a column of a table names slices by its values
-        self._watch = Watch(outcomes, ids, slices, threshold, ignore_index)
+            # A tensor, an array or a column of a table names slices by its values.
+            self._slices = tuple(as_labels(slices))
+            check_slices(set(self._slices), at_most=max_slices)
+        self._watch = Watch(outcomes, ids, threshold, ignore_index)
         self._window = window
         self._validations = 0
         self._slice_names: tuple[str, ...] = ()
         self._references: dict[str, References] = {}
         self._latest: list[Epoch] = []
+        self._texts: dict[int, str] = {}
         self._capture: Capture | None = None
 
     @property
@@ -73,16 +100,17 @@ class OutcomeMonitor(Callback):
         """Values of one dataloader by key below ``path``; the same keys on every rank."""
         raise TypeError(f"{type(self).__name__} does not implement measure")
 
+    def complete(self, epoch: Epoch) -> Epoch:
+        """Fill in what a subclass can tell from all rows only. The sanity check comes here too."""
+        return epoch
+
     def draw(self, trainer: Trainer, path: str) -> None:
         """Show what is no scalar, where a subclass has such."""
 
-    def save_outcomes(self, path: str | Path, *, loader: int = 0) -> None:
-        """Write the latest evaluation as CSV with the columns id, correct, prediction and slice.
-
-        ``polyweave-torch compare`` reads such files. Text ids are written as the numbers that they were hashed to.
+    def outcomes(self, *, loader: int = 0) -> SampleOutcomes:
+        """The outcomes of the latest evaluation.
 
         Args:
-            path: the file to write.
             loader: which dataloader's.
 
         Raises:
@@ -91,13 +119,30 @@ class OutcomeMonitor(Callback):
         if not 0 <= loader < len(self._latest):
             raise ValueError(f"there are outcomes of {len(self._latest)} dataloaders, so none of loader {loader}")
         epoch = self._latest[loader]
-        slices = [epoch.slice_names[index] for index in epoch.slice_index.tolist()] or [""] * len(epoch.ids)
-        rows = zip(epoch.ids.tolist(), epoch.correct.tolist(), epoch.prediction.tolist(), slices, strict=True)
+        return SampleOutcomes(
+            ids=[self._texts.get(number, number) for number in epoch.ids.tolist()],
+            correct=epoch.correct.clone(),
+            prediction=[None if label == ABSENT else label for label in epoch.prediction.tolist()],
+            slice=[epoch.slice_names[index] for index in epoch.slice_index.tolist()] or [""] * len(epoch.ids),
+        )
+
+    def save_outcomes(self, path: str | Path, *, loader: int = 0) -> None:
+        """Write :meth:`outcomes` as CSV with the columns id, correct, prediction and slice.
+
+        ``polyweave-torch compare`` reads such files.
+
+        Args:
+            path: the file to write.
+            loader: which dataloader's.
+
+        Raises:
+            ValueError: where there was no such evaluation yet.
+        """
+        ids, correct, prediction, slices = self.outcomes(loader=loader)
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["id", "correct", "prediction", "slice"])
-            for sample, right, prediction, name in rows:
-                writer.writerow([sample, int(right), "" if prediction == ABSENT else prediction, name])
+            writer.writerows(zip(ids, correct.int().tolist(), prediction, slices, strict=True))
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._start(trainer, pl_module)
@@ -170,7 +215,7 @@ class OutcomeMonitor(Callback):
         due = not in_fit or self._validations % self.every_n_validations == 0
         self._capture = shared_capture(trainer, self._watch) if due else None
         if self._capture is not None:
-            self._capture.start(self, trainer, pl_module)
+            self._capture.start(self, self._slices, trainer, pl_module)
 
     def _end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         test = running(trainer) == "test"
@@ -179,18 +224,20 @@ class OutcomeMonitor(Callback):
             self._validations += counted
             return
         whole = self._saw_all(trainer)
-        epochs = self._capture.finish(trainer)
+        epochs = [self.complete(epoch) for epoch in self._capture.finish(self._slices, trainer)]
+        names = {*self._slice_names, *(name for epoch in epochs for name in epoch.slice_names)}
+        check_slices(names, at_most=self.max_slices)
         if trainer.sanity_checking:  # the capture has been tried; what it saw is no validation of this fit
             return
         self._validations += counted
-        self._learn_slices(epochs)
+        self._slice_names = tuple(sorted(names))
         stage = f"{self.name}_test" if test else self.name
         paths = [stage if index == 0 else f"{stage}/dl{index}" for index in range(len(epochs))]
         values: dict[str, Tensor] = {}
         for path, epoch in zip(paths, epochs, strict=True):
             values.update(self.measure(epoch, self._of(path), path))
         self._log(trainer, pl_module, values)
-        self._latest = epochs
+        self._latest, self._texts = epochs, self._capture.texts
         for path, epoch in zip(paths, epochs, strict=True):
             self.draw(trainer, path)
             if whole and running(trainer) in ("fit", "test"):
@@ -202,16 +249,6 @@ class OutcomeMonitor(Callback):
         pl_module.log_dict(dict(values), sync_dist=trainer.world_size > 1)
         entry = {key.removeprefix(f"{self.name}/"): float(value) for key, value in values.items()}
         self.history.append({"epoch": float(trainer.current_epoch), "step": float(current_step(trainer)), **entry})
-
-    def _learn_slices(self, epochs: list[Epoch]) -> None:
-        names = {*self._slice_names, *(name for epoch in epochs for name in epoch.slice_names)}
-        check_slices(names)
-        if len(names) > MAX_SLICES:
-            raise ValueError(
-                f"there are {len(names)} slices, more than {MAX_SLICES}; every slice is a group of charts, so monitor "
-                "coarser ones"
-            )
-        self._slice_names = tuple(sorted(names))
 
     def _saw_all(self, trainer: Trainer) -> bool:
         """Whether no batch is missing: Lightning resumes a checkpoint made inside a validation in its middle."""
@@ -235,8 +272,19 @@ def tag(name: str) -> str:
     return re.sub(r"[^\w .-]", "_", name)
 
 
-def check_slices(names: Iterable[str]) -> None:
-    """Refuse names that are reserved or become the same tag."""
+def check_name(name: str) -> None:
+    """Refuse a monitor's name that can't begin a TensorBoard tag."""
+    if not name or tag(name.replace("/", "")) != name.replace("/", ""):
+        raise ValueError(f"name must be of letters, digits, spaces and the signs _ . - /, but is {name!r}")
+
+
+def check_slices(names: Collection[str], *, at_most: float) -> None:
+    """Refuse names that are reserved or become the same tag, and too many of them."""
+    if len(names) > at_most:
+        raise ValueError(
+            f"there are {len(names)} slices, more than {at_most}; every slice is a group of charts, so monitor coarser "
+            "ones, or raise max_slices="
+        )
     seen: dict[str, str] = {}
     for name in sorted(names):
         short = tag(name)

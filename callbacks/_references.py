@@ -1,15 +1,15 @@
 """The evaluations that later ones are compared with."""
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 from polyweave_torch.callbacks._epoch import Epoch
-
-Reference = Literal["previous", "first", "best"]
-REFERENCES: tuple[Reference, ...] = get_args(Reference)
+from polyweave_torch.metrics.memory import REFERENCES, Reference
 
 
 def check_references(references: tuple[Reference, ...]) -> None:
     """Refuse unknown or repeated references."""
+    if isinstance(references, str):
+        raise ValueError(f'references must be a tuple, such as ("{references}",), but is the text {references!r}')
     unknown = [name for name in references if name not in REFERENCES]
     if unknown or not references or len(set(references)) != len(references):
         raise ValueError(f"references must be different ones of {list(REFERENCES)}, but are {list(references)}")

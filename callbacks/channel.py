@@ -13,9 +13,15 @@ from polyweave_torch.callbacks._ids import IdFunction
 from polyweave_torch.callbacks._lightning import Trainer
 from polyweave_torch.callbacks._monitor import OutcomeMonitor, tag
 from polyweave_torch.callbacks._outcomes import Source
-from polyweave_torch.callbacks._references import Reference, References, check_references
+from polyweave_torch.callbacks._references import References, check_references
+from polyweave_torch.functional._checks import check_open_unit
 from polyweave_torch.functional.channel import ChannelEstimate, channel_intervals, estimate_channel
 from polyweave_torch.functional.gating import phase_plane_diagnosis, quadrant_names
+from polyweave_torch.metrics.memory import Reference
+
+_TRAIL = 6
+"""Points of the phase plane's trail."""
+_HEAD = ("slice", "n", "accuracy", "corrected", "corrupted", "c", "gamma", "delta", "quadrant")
 
 
 class ChannelMonitor(OutcomeMonitor):
@@ -31,7 +37,7 @@ class ChannelMonitor(OutcomeMonitor):
     ``channel/<slice>/c``                   correction rate: of the samples wrong before, the share now right (smoothed)
     ``channel/<slice>/gamma``               corruption rate: of the samples right before, the share now wrong (smoothed)
     ``channel/<slice>/delta``               accuracy now minus accuracy before, on the samples in both
-    ``channel/<slice>/surplus``             c minus the break-even p0 / (1 - p0)·gamma
+    ``channel/<slice>/surplus``             c minus the break-even p0 / (1 - p0)·gamma; -inf where all were right before
     ``channel/<slice>/quadrant``            -1 harmful, 0 marginal, 1 helpful, 2 unknown
     ``channel/<slice>/n``                   samples in both validations
     ``channel_bounds/<slice>/c_low`` ...    Wilson bounds of c and gamma
@@ -40,17 +46,23 @@ class ChannelMonitor(OutcomeMonitor):
     ``<slice>`` is ``all`` or a slice's name. References after the first one log under ``channel/<reference>/<slice>``,
     further dataloaders under ``channel/dl1/<slice>``, tests under ``channel_test/<slice>``. The first validation is
     compared with itself, so that every key exists and is finite from the start. Later, a rate whose group is empty is
-    NaN with bounds 0 and 1. TensorBoard also gets the phase plane and a table of the slices.
+    NaN with bounds 0 and 1. Where all samples were right before, c is such a rate and no correction could pay: the
+    surplus is -inf. Either value ends an EarlyStopping with ``check_finite``; ``delta`` and ``gamma`` are finite there.
+    TensorBoard also gets the phase plane and a table of the slices.
+
+    ``history`` has one dict a validation: ``epoch``, ``step`` and the logged keys, without ``channel/``; those of
+    bounds and of tests stand whole (``channel_bounds/...``, ``channel_test/...``).
 
     Args:
         outcomes: "auto" (``observe`` if the step calls it, else its outputs, else the module's one metric), "observe",
             "outputs", "metric", or a function ``(pl_module, batch, outputs)`` that gives bools or ``(preds, target)``.
         ids: key of the batch, or a function of it, that gives one id a sample; by default the position in the data set.
         slices: one label a sample of the data set, "target", a key of the batch, or a function of the batch.
+        max_slices: more slices are an error, since each is a group of charts.
         references: which validations to compare with: "previous", "first", "best".
         threshold: score above which a binary or multi-label prediction is positive.
         ignore_index: targets of this value are left out.
-        confidence: level of the bounds.
+        confidence: level of the bounds and of the phase plane's crosses.
         figure: draw the phase plane on TensorBoard (needs matplotlib).
         table: write the table of slices on TensorBoard.
         custom_scalars: lay out TensorBoard's custom scalars as charts of c and gamma with their bounds.
@@ -58,7 +70,8 @@ class ChannelMonitor(OutcomeMonitor):
         name: first part of every key.
 
     Raises:
-        ValueError: during validation, where outcomes or ids can't be had, with the reason and what to do.
+        ValueError: at once, where an option can't be; during validation, where outcomes or ids can't be had, with the
+            reason and what to do.
 
     Example:
         >>> monitor = ChannelMonitor(slices="target", references=("previous", "first"))
@@ -72,6 +85,7 @@ class ChannelMonitor(OutcomeMonitor):
         *,
         ids: str | IdFunction | None = None,
         slices: Slices = None,
+        max_slices: int = 50,
         references: tuple[Reference, ...] = ("previous",),
         threshold: float | None = None,
         ignore_index: int | None = None,
@@ -86,12 +100,14 @@ class ChannelMonitor(OutcomeMonitor):
             outcomes,
             ids=ids,
             slices=slices,
+            max_slices=max_slices,
             threshold=threshold,
             ignore_index=ignore_index,
             every_n_validations=every_n_validations,
             name=name,
         )
         check_references(references)
+        check_open_unit(confidence, name="confidence")
         self.compared_with = references
         self.confidence = confidence
         self.figure = figure
@@ -99,14 +115,18 @@ class ChannelMonitor(OutcomeMonitor):
         self.custom_scalars = custom_scalars
         self._tables: dict[str, dict[tuple[Reference, str], Tensor]] = {}
 
-    def counts(self, reference: Reference = "previous", slice: str = "all", *, loader: int = 0) -> Tensor:
+    def counts(self, reference: Reference | None = None, slice: str = "all", *, loader: int = 0) -> Tensor:
         """Transitions of the latest validation: int64 ``[2, 2]``, ``[before, after]``.
 
         Args:
-            reference: one of the monitor's references.
+            reference: one of the monitor's references; by default the first of them.
             slice: "all" or a slice's name.
             loader: which dataloader's.
+
+        Raises:
+            KeyError: where there are no such counts, or none yet.
         """
+        reference = self.compared_with[0] if reference is None else reference
         tables_of = self._tables.get(self.name if loader == 0 else f"{self.name}/dl{loader}", {})
         if (reference, slice) not in tables_of:
             raise KeyError(f"no counts of {(reference, slice)}; there are {sorted(tables_of)}")
@@ -133,7 +153,9 @@ class ChannelMonitor(OutcomeMonitor):
         if self.table:
             show_table(trainer, f"{path}/table", _HEAD, [_row(name, channels[name]) for name in channels])
         if self.figure:
-            show_figure(trainer, f"{path}/phase_plane", "phase_plane", channels, trail=self._trail(path))
+            show_figure(
+                trainer, f"{path}/phase_plane", "phase_plane", channels, trail=self._trail(path), level=self.confidence
+            )
         if self.custom_scalars and path == self.name:
             show_margins(trainer, self.name, [tag(name) for name in channels], rates=("gamma", "c"))
 
@@ -152,8 +174,8 @@ class ChannelMonitor(OutcomeMonitor):
         delta, surplus = channel.delta, diagnosis.surplus
         if itself:  # ModelCheckpoint and EarlyStopping need finite values from the first validation on
             delta, surplus = delta.nan_to_num(nan=0.0), surplus.nan_to_num(nan=0.0, neginf=0.0)
-        first, *loader = path.split("/", 1)
-        bounds_path = "/".join([f"{first}_bounds", *loader]) + of_slice
+        stage, further, loader = path.partition("/dl")
+        bounds_path = f"{stage}_bounds{further}{loader}{of_slice}"
         path = path + of_slice
         return {
             f"{path}/c": c,
@@ -167,10 +189,6 @@ class ChannelMonitor(OutcomeMonitor):
             f"{bounds_path}/gamma_low": bounds.gamma.low,
             f"{bounds_path}/gamma_high": bounds.gamma.high,
         }
-
-
-_TRAIL = 6
-_HEAD = ("slice", "n", "accuracy", "corrected", "corrupted", "c", "gamma", "delta", "quadrant")
 
 
 def _row(name: str, channel: ChannelEstimate) -> list[Any]:

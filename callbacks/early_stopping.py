@@ -65,10 +65,8 @@ class PairedEarlyStopping(OutcomeMonitor):
         super().__init__(
             outcomes,
             ids=ids,
-            slices=None,
             threshold=threshold,
             ignore_index=ignore_index,
-            every_n_validations=1,
             name=name,
         )
         if patience < 1:

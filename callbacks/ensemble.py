@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyweave_torch.callbacks._epoch import Epoch
+from polyweave_torch.callbacks._epoch import ABSENT, Epoch
 from polyweave_torch.callbacks._ids import IdFunction
 from polyweave_torch.callbacks._lightning import LightningModule
 from polyweave_torch.callbacks._monitor import OutcomeMonitor
 from polyweave_torch.callbacks._observe import Observed
 from polyweave_torch.callbacks._outcomes import (
+    IGNORED,
     TARGET_NAMES,
     BatchOutcomes,
     OwnSource,
@@ -23,15 +24,16 @@ from polyweave_torch.callbacks._outcomes import (
 from polyweave_torch.callbacks._references import References
 from polyweave_torch.functional._checks import is_integer
 from polyweave_torch.functional.ensemble import (
-    disagreement_rate,
-    ensemble_accuracy,
-    mean_accuracy,
-    pairwise_disagreement,
+    disagreement_rate_from_counts,
+    ensemble_accuracy_from_counts,
+    ensemble_gain_from_counts,
+    mean_accuracy_from_counts,
+    pairwise_disagreement_from_counts,
 )
+from polyweave_torch.functional.ensemble_counts import ensemble_counts
+from polyweave_torch.functional.votes import majority_vote
 
 VoteFunction = Callable[[Any, Any, Any], Tensor]
-
-KEYS = ("accuracy", "mean_member", "gain", "disagreement", "pairwise")
 
 
 class EnsembleMonitor(OutcomeMonitor):
@@ -47,7 +49,9 @@ class EnsembleMonitor(OutcomeMonitor):
     ``ensemble/pairwise``      share of pairs of members whose classes differ, averaged over samples
     =========================  =========================================================================================
 
-    Samples are addressed by their ids as in :class:`ChannelMonitor`, so padding and ranks change nothing.
+    Samples are addressed by their ids as in :class:`ChannelMonitor`, so padding and ranks change nothing. The outcome
+    of a sample is that of the vote. Where all members abstain there is no prediction; such a sample has no part in the
+    accuracy, and stands as wrong in :meth:`outcomes` and :meth:`save_outcomes`.
 
     Args:
         num_members: M.
@@ -79,35 +83,43 @@ class EnsembleMonitor(OutcomeMonitor):
         super().__init__(
             OwnSource(self._read),
             ids=ids,
-            slices=None,
-            threshold=None,
             ignore_index=ignore_index,
-            every_n_validations=1,
             name=name,
         )
         for argument, size in (("num_members", num_members), ("num_classes", num_classes)):
             if size < 1:
                 raise ValueError(f"{argument} must be at least 1, but is {size}")
+        if not (isinstance(votes, str) or callable(votes)):
+            raise ValueError(f"votes must be a key of the outputs or a function, but is of type {type(votes).__name__}")
+        if not (target is None or isinstance(target, str)):
+            raise ValueError(
+                f"target must be a key of the outputs or the batch, but is of type {type(target).__name__}"
+            )
         self.num_members = num_members
         self.num_classes = num_classes
         self.ignore_index = ignore_index
         self.votes = votes
         self.target = target
 
+    def complete(self, epoch: Epoch) -> Epoch:
+        """The vote as prediction; the range of the members' classes is checked on the way."""
+        votes = epoch.votes.reshape(-1, self.num_members)  # without any sample not even the members are known
+        vote = majority_vote(votes, self.num_classes, member_dim=1, ignore_index=self.ignore_index)
+        abstained = torch.zeros_like(epoch.correct) if self.ignore_index is None else vote == self.ignore_index
+        prediction = vote.masked_fill(abstained, ABSENT)
+        return epoch._replace(correct=prediction == epoch.target, prediction=prediction, votes=votes)
+
     def measure(self, epoch: Epoch, references: References, path: str) -> dict[str, Tensor]:
         """The vote and the disagreements."""
-        preds, ignore = epoch.votes.T, self.ignore_index
-        if not len(epoch.ids):
-            undefined = torch.tensor(torch.nan, dtype=torch.float64)
-            return {f"{path}/{key}": undefined for key in KEYS}
-        accuracy = ensemble_accuracy(preds, epoch.target, self.num_classes, ignore_index=ignore)
-        mean = mean_accuracy(preds, epoch.target, ignore_index=ignore)
+        counts = ensemble_counts(
+            epoch.votes, epoch.target, self.num_classes, member_dim=1, ignore_index=self.ignore_index
+        )
         return {
-            f"{path}/accuracy": accuracy,
-            f"{path}/mean_member": mean,
-            f"{path}/gain": accuracy - mean,
-            f"{path}/disagreement": disagreement_rate(preds, ignore_index=ignore),
-            f"{path}/pairwise": pairwise_disagreement(preds, ignore_index=ignore),
+            f"{path}/accuracy": ensemble_accuracy_from_counts(counts),
+            f"{path}/mean_member": mean_accuracy_from_counts(counts),
+            f"{path}/gain": ensemble_gain_from_counts(counts),
+            f"{path}/disagreement": disagreement_rate_from_counts(counts),
+            f"{path}/pairwise": pairwise_disagreement_from_counts(counts),
         }
 
     def _read(self, pl_module: LightningModule, batch: Any, outputs: Any, observed: list[Observed]) -> BatchOutcomes:
@@ -136,8 +148,12 @@ class EnsembleMonitor(OutcomeMonitor):
                 f"votes must be the members' classes as integers, but came as {votes.dtype}; "
                 "pass the argmax of each member's scores"
             )
+        target = target.to(torch.int64)
         # Nothing is right or wrong yet: the vote is taken over all rows at the end, where its range is checked too.
-        return BatchOutcomes(torch.zeros_like(target, dtype=torch.int8), target.to(torch.int64), None, None, votes)
+        outcomes = torch.zeros_like(target, dtype=torch.int8)
+        if self.ignore_index is not None:
+            outcomes = outcomes.masked_fill(target == self.ignore_index, IGNORED)
+        return BatchOutcomes(outcomes, target, None, self.num_classes, votes)
 
     def _find_target(self, call: Observed | None, batch: Any, outputs: Any) -> Tensor | None:
         if self.target is not None:

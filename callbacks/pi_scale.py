@@ -17,6 +17,7 @@ from polyweave_torch.callbacks._lightning import (
     log_values,
     tensorboard_writers,
 )
+from polyweave_torch.callbacks._monitor import check_name
 from polyweave_torch.functional.pi_scale import gate_blocks, gate_values
 
 
@@ -64,6 +65,9 @@ class PiScaleMonitor(Callback):
         name: str = "pi_scale",
     ) -> None:
         super().__init__()
+        check_name(name)
+        if isinstance(modules, str):
+            raise ValueError(f"modules must be a list of names, such as [{modules!r}], but is the text {modules!r}")
         if every_n_steps is not None and every_n_steps < 1:
             raise ValueError(f"every_n_steps must be at least 1, but is {every_n_steps}; None logs as the Trainer does")
         self.every_n_steps = every_n_steps

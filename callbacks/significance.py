@@ -43,10 +43,13 @@ class SignificanceMonitor(OutcomeMonitor):
         outcomes: as in :class:`ChannelMonitor`.
         ids: as in :class:`ChannelMonitor`.
         slices: as in :class:`ChannelMonitor`.
+        max_slices: as in :class:`ChannelMonitor`.
         reference: "previous" or "first".
         window: validations in Cochran's Q, at least 2.
-        alpha: level at which :attr:`significant` speaks.
+        alpha: error rate at which :attr:`significant` speaks.
         method: form of McNemar's test, see :func:`~polyweave_torch.functional.mcnemar`.
+        threshold: as in :class:`ChannelMonitor`.
+        ignore_index: as in :class:`ChannelMonitor`.
         figure: draw the matrix of all pairs of recent validations (needs matplotlib).
         name: first part of every key.
 
@@ -62,6 +65,7 @@ class SignificanceMonitor(OutcomeMonitor):
         *,
         ids: str | IdFunction | None = None,
         slices: Slices = None,
+        max_slices: int = 50,
         reference: Literal["previous", "first"] = "previous",
         window: int = 5,
         alpha: float = 0.05,
@@ -75,9 +79,9 @@ class SignificanceMonitor(OutcomeMonitor):
             outcomes,
             ids=ids,
             slices=slices,
+            max_slices=max_slices,
             threshold=threshold,
             ignore_index=ignore_index,
-            every_n_validations=1,
             name=name,
             window=window - 1,
         )
@@ -89,6 +93,7 @@ class SignificanceMonitor(OutcomeMonitor):
         if window < 2:
             raise ValueError(f"window must be at least 2 validations, but is {window}")
         check_open_unit(alpha, name="alpha")
+        mcnemar(0, 0, method=method)  # an unknown method is an error now, not after the first epoch
         self.reference = reference
         self.window = window
         self.alpha = alpha

@@ -47,7 +47,7 @@ def forest(
         ax.plot([low, high], [row, row], color=colour, linewidth=1.5)
         ax.plot([estimate], [row], color=colour, marker=marker, markersize=7)
     ax.set_yticks(range(len(names)), [shorten(name) for name in names], fontsize=FONT - 2)
-    ax.invert_yaxis()
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
     levels = {difference.level for difference in differences.values()}
     said = f", {100 * levels.pop():g} % interval" if len(levels) == 1 else ""
     ax.set_xlabel(f"difference of accuracy{said}", fontsize=FONT)

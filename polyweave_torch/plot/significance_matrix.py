@@ -21,7 +21,7 @@ def significance_matrix(
     Args:
         pairs: of one family, from :func:`~polyweave_torch.functional.mcnemar_pairs`.
         n: number of samples; with it cells show differences of accuracy in percentage points, without it samples.
-        alpha: level of the marks.
+        alpha: error rate of the marks.
         ax: axes to draw on; by default a new figure.
 
     Returns:

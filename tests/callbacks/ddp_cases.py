@@ -11,7 +11,14 @@ import lightning.pytorch as L
 import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
-from polyweave_torch.callbacks import ChannelMonitor, EnsembleMonitor, SignificanceMonitor, observe
+from polyweave_torch.callbacks import (
+    ChannelMonitor,
+    EnsembleMonitor,
+    PairedEarlyStopping,
+    PiScaleMonitor,
+    SignificanceMonitor,
+    observe,
+)
 from tests.callbacks.modules import Keyed, images, make_module, make_trainer
 
 EPOCHS = 3
@@ -30,20 +37,26 @@ def fit(
     ids: str | None = None,
     slices: Any = "target",
     checkpoint: Path | None = None,
+    patience: int = 99,
     **options: Any,
 ) -> Any:
     """Train by a fixed script, so that the weights are the same on every number of ranks."""
-    monitors = [
+    monitors: list[Any] = [
         ChannelMonitor(ids=ids, slices=slices, references=("previous", "first", "best")),
         SignificanceMonitor(ids=ids),
         EnsembleMonitor(2, 3, ids=ids),
+        PairedEarlyStopping(patience, ids=ids),
+        PiScaleMonitor(every_n_steps=1),
     ]
     module = make_module(L, step)
+    # A gate that no step uses or trains: the script moves it.
+    module.pi_scale = torch.nn.Parameter(torch.full((3,), -2.0), requires_grad=False)
     module.training_step = lambda batch, batch_idx: module.net[-1].bias.sum() * 0.0
 
     def shift() -> None:
         with torch.no_grad():
             module.net[-1].bias += torch.tensor([0.4, -0.3, 0.1])
+            module.pi_scale += torch.tensor([0.1, 0.2, -0.1])
 
     module.on_train_epoch_start = shift
     rank, world, port = sys.argv[1:4]
@@ -54,12 +67,16 @@ def fit(
         monitors,
         devices=int(world),
         strategy="ddp_find_unused_parameters_true",
-        **{"max_epochs": EPOCHS, **options},
+        # One training batch an epoch, since gates are logged by the step.
+        **{"max_epochs": EPOCHS, "limit_train_batches": 1, **options},
     )
     trainer.fit(module, DataLoader(images(12), batch_size=4), loader, ckpt_path=checkpoint, weights_only=True)
     trainer.validate(module, loader, verbose=False)
-    histories = [monitor.history for monitor in monitors]
-    (folder / f"{name}-{rank}.json").write_text(json.dumps(histories))
+    kept: list[Any] = [monitor.history for monitor in monitors]
+    for monitor in monitors[:3]:
+        kept.append({field: list(values) for field, values in monitor.outcomes()._asdict().items()})
+        kept[-1]["correct"] = monitor.outcomes().correct.tolist()
+    (folder / f"{name}-{rank}.json").write_text(json.dumps(kept))
     return trainer, module, monitors
 
 
@@ -90,6 +107,7 @@ def main() -> None:
         trainer.save_checkpoint(checkpoint)
     fit("resumed", folder, DataLoader(data, batch_size=5), checkpoint=checkpoint, max_epochs=4)
     fit("keyed", folder, DataLoader(Keyed(31, text_ids=True), batch_size=4), ids="id", slices="site")
+    fit("stopped", folder, DataLoader(data, batch_size=5), patience=1, max_epochs=9)
 
 
 if __name__ == "__main__":

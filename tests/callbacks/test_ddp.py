@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCENARIOS = ("padded", "one sample", "drop_last", "shuffled", "everywhere", "resumed", "keyed")
+SCENARIOS = ("padded", "one sample", "drop_last", "shuffled", "everywhere", "resumed", "keyed", "stopped")
 
 
 def run(world: int, folder: Path) -> None:
@@ -50,17 +50,26 @@ def same(first: Any, second: Any) -> bool:
         return first == second or (math.isnan(first) and math.isnan(second))
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first if key != "step")
-    return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, list):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    return bool(first == second)
 
 
 @pytest.mark.parametrize("world", [2, 3])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_ranks_change_no_number(histories: dict[int, dict[str, list[Any]]], world: int, scenario: str) -> None:
     alone = histories[1][scenario][0]
-    channel = alone[0]
-    assert len(channel) == (6 if scenario == "resumed" else 4)
+    channel, _, ensemble, stopping, gates, *outcomes = alone
+    assert len(channel) == {"resumed": 6, "stopped": 3}.get(scenario, 4)
+    assert [entry["wait"] for entry in stopping][: len(channel) - 1][-1] == {"resumed": 3, "stopped": 1}.get(
+        scenario, 2
+    )
+    assert gates[-1]["model/growth"] > 0
     samples = {"one sample": 1, "drop_last": 36, "keyed": 31}.get(scenario, 37)
     assert channel[-1]["all/n"] == samples
     assert samples == 1 or any(entry["all/delta"] != 0 for entry in channel), "the script must change outcomes"
+    assert [len(kept["ids"]) for kept in outcomes] == [samples] * 3
+    assert scenario != "keyed" or set(outcomes[0]["ids"]) == {f"item-{index}" for index in range(31)}
+    assert sum(outcomes[2]["correct"]) / samples == ensemble[-1]["accuracy"]
     for rank in range(world):
         assert same(histories[world][scenario][rank], alone), f"rank {rank}"

@@ -150,6 +150,29 @@ def test_a_validation_that_was_resumed_inside_is_no_reference() -> None:
     capture.close()
 
 
+def test_a_fit_that_resumes_inside_a_validation_goes_on_with_the_reference_before_it(tmp_path: Path) -> None:
+    def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
+        if module.trainer.current_epoch == 1 and len(module._seen) == 24:  # the third of five batches
+            module.trainer.save_checkpoint(tmp_path / "inside.ckpt")
+        observe(logits, y)
+
+    train = DataLoader(images(60), batch_size=16)
+    whole, module = ChannelMonitor(), make_module(L, step)
+    make_trainer(L, [whole], max_epochs=3).fit(module, train, loader())
+    fresh, resumed = ChannelMonitor(), make_module(L)
+    trainer = make_trainer(L, [fresh], max_epochs=3)
+    with pytest.warns(UserWarning, match=r"ran \[3\] of \[5\] batches .* becomes no reference"):
+        trainer.fit(resumed, train, loader(), ckpt_path=tmp_path / "inside.ckpt", weights_only=True)
+    assert fresh.history[0] == whole.history[0]
+    seen = resumed.truth[0]
+    assert seen == module.truth[1][:24], "Lightning starts at the first batch again, and leaves the last ones out"
+    (_, n01), (n10, _) = table(module.truth[0][:24], seen)
+    assert fresh.history[1]["all/n"] == len(seen)
+    assert fresh.history[1]["all/delta"] == pytest.approx((n01 - n10) / len(seen))
+    assert resumed.truth[1] == module.truth[2]
+    assert fresh.counts().tolist() == table(module.truth[0], module.truth[2])
+
+
 class Stub:
     """A Trainer in the middle of a validation of five batches."""
 
@@ -251,8 +274,10 @@ def test_bad_votes_are_named(give: Any, error: type[Exception], message: str) ->
     def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
         observe(**give(votes_of(module, batch[0]), y))
 
+    module = make_module(L, step)
     with pytest.raises(error, match=message):
-        make_trainer(L, [EnsembleMonitor(3, 3)]).fit(make_module(L, step), loaders()[0], loader())
+        make_trainer(L, [EnsembleMonitor(3, 3)]).fit(module, loaders()[0], loader())
+    assert module.trainer.global_step == 0, "before anything is trained"
 
 
 def test_a_step_without_votes_is_told_what_to_do() -> None:

@@ -1,5 +1,7 @@
 """The outcome monitors inside real Trainers of both packages, against the truth that the module keeps."""
 
+import functools
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from polyweave_torch.callbacks import ChannelMonitor, SignificanceMonitor, observe
+from polyweave_torch.callbacks import (
+    ChannelMonitor,
+    EnsembleMonitor,
+    PairedEarlyStopping,
+    PiScaleMonitor,
+    SignificanceMonitor,
+    observe,
+)
 from tests.callbacks.modules import CLASSES, PACKAGES, Keyed, images, loaders, make_module, make_trainer, table
 
 LIGHTNING = PACKAGES["lightning.pytorch"]
@@ -274,21 +283,31 @@ def bad_runs() -> list[Any]:
         ("RandomSampler", {"loader": shuffled}),
         ("IterableDataset", {"loader": DataLoader(Stream(), batch_size=5)}),
         ('"id" reads a batch that is a mapping', {"monitor": {"ids": "id"}}),
-        ("slices has 10 labels", {"monitor": {"slices": ["x"] * 10}}),
-        ("'all' is reserved", {"monitor": {"slices": ["all", "b"] * 30}}),
-        ("'cochran_q' is reserved", {"monitor": {"slices": ["cochran_q", "b"] * 30}}),
-        ("'' is reserved", {"monitor": {"slices": ["", "b"] * 30}}),
-        ("would share the tag", {"monitor": {"slices": ["a|b", "a+b"] * 30}}),
-        ("more than 50", {"monitor": {"slices": [str(i) for i in range(60)]}}),
+        ("slices has 59 labels, one a sample, but the data set has 60", {"monitor": {"slices": ["x"] * 59}}),
+        ("slices has 10 labels", {"monitor": {"slices": ["x"] * 10, "ids": in_order()}}),
+        ("'all' is reserved", {"monitor": {"slices": slices_by_row("all")}}),
+        ("would share the tag", {"monitor": {"slices": slices_by_row("a|b", "a+b")}}),
+        ("more than 5;", {"monitor": {"slices": slices_by_row(*"abcdef"), "max_slices": 5}}),
     ]
+
+
+def in_order() -> Any:
+    """Ids from 0 on, whatever the batch."""
+    numbers = itertools.count()
+    return lambda batch: [next(numbers) for _ in batch[1]]
+
+
+def slices_by_row(*names: str) -> Any:
+    return lambda batch: [names[row % len(names)] for row in range(len(batch[1]))]
 
 
 @pytest.mark.parametrize(("message", "how"), bad_runs())
 def test_what_a_monitor_lacks_is_said_before_anything_is_kept(message: str, how: dict[str, Any]) -> None:
     monitor = ChannelMonitor(**how.get("monitor", {}))
-    module = make_module(LIGHTNING, how["step"]) if "step" in how else None
+    module = make_module(LIGHTNING, how.get("step"))
     with pytest.raises(ValueError, match=message):
         fit([monitor], module, how.get("loader"))
+    assert module.trainer.global_step == 0, "before anything is trained"
     assert monitor.history == []
     assert not monitor._references
 
@@ -329,6 +348,26 @@ def test_an_error_in_a_step_leaves_no_listener_behind() -> None:
         (lambda: SignificanceMonitor(reference="best"), "selected for luck"),  # type: ignore[arg-type]
         (lambda: SignificanceMonitor(window=1), "window"),
         (lambda: SignificanceMonitor(alpha=0), "alpha"),
+        (lambda: SignificanceMonitor(method="luck"), "method must be one of"),  # type: ignore[arg-type]
+        (lambda: SignificanceMonitor(slices=["all", "b"]), "'all' is reserved"),
+        (lambda: ChannelMonitor(slices=["cochran_q", "b"]), "'cochran_q' is reserved"),
+        (lambda: ChannelMonitor(slices=["", "b"]), "'' is reserved"),
+        (lambda: ChannelMonitor(slices=["a|b", "a+b"]), "would share the tag"),
+        (lambda: ChannelMonitor(slices=[str(i) for i in range(60)]), "60 slices, more than 50.*max_slices="),
+        (lambda: ChannelMonitor(max_slices=0), "max_slices"),
+        (lambda: ChannelMonitor(confidence=1.5), "confidence must lie strictly between 0 and 1"),
+        (lambda: ChannelMonitor(references="previous"), r'must be a tuple, such as \("previous",\)'),  # type: ignore[arg-type]
+        (lambda: ChannelMonitor(outcomes=3), "outcomes must be one of"),  # type: ignore[arg-type]
+        (lambda: ChannelMonitor(ids=[1, 2]), "ids must be a key of the batch or a function"),  # type: ignore[arg-type]
+        (lambda: ChannelMonitor(threshold=math.nan), "threshold must be a number"),
+        (lambda: ChannelMonitor(name=""), "name must be"),
+        (lambda: PiScaleMonitor(name="p+q(1)"), "name must be"),
+        (lambda: PiScaleMonitor(modules="net.0"), r"such as \['net.0'\]"),
+        (lambda: EnsembleMonitor(0, 3), "num_members"),
+        (lambda: EnsembleMonitor(3, 0), "num_classes"),
+        (lambda: EnsembleMonitor(3, 3, votes=None), "votes must be"),  # type: ignore[arg-type]
+        (lambda: EnsembleMonitor(3, 3, target=1), "target must be"),  # type: ignore[arg-type]
+        (lambda: PairedEarlyStopping(ids=1), "ids must be"),  # type: ignore[arg-type]
         (lambda: observe(torch.zeros(3)), "preds with target"),
     ],
 )
@@ -337,8 +376,19 @@ def test_settings_are_checked_at_once(build: Any, message: str) -> None:
         build()
 
 
-def test_two_monitors_of_one_class_keep_their_own_state() -> None:
-    assert ChannelMonitor().state_key != ChannelMonitor(name="other").state_key
+@pytest.mark.parametrize(
+    "build",
+    [
+        ChannelMonitor,
+        SignificanceMonitor,
+        PairedEarlyStopping,
+        PiScaleMonitor,
+        functools.partial(EnsembleMonitor, 3, 3),
+    ],
+)
+def test_two_monitors_of_one_class_keep_their_own_state(build: Any) -> None:
+    assert build().state_key == build().state_key
+    assert build().state_key != build(name="other").state_key
 
 
 def test_ignored_targets_are_left_out() -> None:
