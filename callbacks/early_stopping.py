@@ -80,6 +80,10 @@ class PairedEarlyStopping(OutcomeMonitor):
         self.wait = 0
         self.tested = ""
         """What the latest validation was tested for, and what came of it, in a sentence."""
+        self.reference_epoch: int | None = None
+        """The epoch whose validation is the reference."""
+        self.stopped_epoch = 0
+        """The epoch after which this callback stopped training; 0 where it didn't, as in Lightning's EarlyStopping."""
         self._reference: Epoch | None = None
         self._take_next = False
         self._decision: tuple[Epoch, bool, bool] | None = None
@@ -114,21 +118,31 @@ class PairedEarlyStopping(OutcomeMonitor):
         epoch, fresh, improved = self._decision
         self._decision = None
         if fresh:
-            self._reference = epoch
+            self._reference, self.reference_epoch = epoch, trainer.current_epoch
         self._take_next = improved
         self.wait = 0 if fresh or improved else self.wait + 1
-        if trainer.is_global_zero:
-            _log.info("validation after epoch %d: %s", trainer.current_epoch, self.tested)
         if self.wait >= self.patience:
             trainer.should_stop = True
+            self.stopped_epoch = trainer.current_epoch
+            self.tested += f"; stops training, after {self.wait} in a row against epoch {self.reference_epoch}"
+        if trainer.is_global_zero:
+            _log.info("validation after epoch %d: %s", trainer.current_epoch, self.tested)
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         reference = None if self._reference is None else self._reference.to_state()
-        own = {"wait": self.wait, "tested": self.tested, "reference": reference, "take_next": self._take_next}
+        own = {
+            "wait": self.wait,
+            "tested": self.tested,
+            "reference": reference,
+            "reference_epoch": self.reference_epoch,
+            "take_next": self._take_next,
+            "stopped_epoch": self.stopped_epoch,
+        }
         return {**super().state_dict(), "stopping": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:  # noqa: D102
         super().load_state_dict(state_dict)
         own = state_dict["stopping"]
         self.wait, self.tested, self._take_next = own["wait"], own["tested"], own["take_next"]
+        self.reference_epoch, self.stopped_epoch = own["reference_epoch"], own["stopped_epoch"]
         self._reference = None if own["reference"] is None else Epoch.from_state(own["reference"])

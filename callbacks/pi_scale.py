@@ -35,7 +35,9 @@ class PiScaleMonitor(Callback):
                                            shrank
     ``pi_scale/<block>/exponent_abs_mean`` with ``branch_energy``: mean absolute exponent of the product
     ``pi_scale/<block>/pi_share`` ...      with ``branch_energy``: what the block's own ``branch_energy(x)`` gives, for
-                                           the first batch of an epoch
+                                           the first batch of an epoch (polyweave's: ``sigma_rms``, ``pi_rms``,
+                                           ``pi_share``, ``pi_effect_postbn``); these are entries of their own in
+                                           ``history``
     =====================================  =============================================================================
 
     Gates are read in training hooks, after the optimizer's step, on every rank (sharded gates are gathered).

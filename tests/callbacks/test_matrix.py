@@ -315,7 +315,8 @@ def test_early_stopping_waits_for_better_validations() -> None:
     ran, monitor = stopped_after([WORSE] * 8, patience=3)
     assert ran == 4  # the reference, then three that are not better
     assert monitor.wait == 3
-    assert "better by more than 0: no" in monitor.tested
+    assert "better by more than 0: no; stops training, after 3 in a row against epoch 0" in monitor.tested
+    assert (monitor.reference_epoch, monitor.stopped_epoch) == (0, 3)
     assert [entry["wait"] for entry in monitor.history] == [0, 1, 2, 3]
 
 
@@ -324,6 +325,7 @@ def test_early_stopping_takes_a_fresh_reference_after_an_improvement() -> None:
     ran, monitor = stopped_after([WORSE, WORSE, BETTER, WORSE, BETTER, BETTER, BETTER, BETTER], patience=2)
     assert [entry["wait"] for entry in monitor.history] == [0, 1, 0, 0, 0, 0, 1, 2]
     assert ran == 8
+    assert (monitor.reference_epoch, monitor.stopped_epoch) == (5, 7)
 
 
 def test_a_margin_asks_for_more() -> None:
@@ -346,6 +348,7 @@ def test_early_stopping_resumes(tmp_path: Path) -> None:
     module = make_module(L, Scripted([WORSE, WORSE, WORSE]))
     resumed.fit(module, train, evaluated, ckpt_path=tmp_path / "half.ckpt", weights_only=True)
     assert [entry["wait"] for entry in fresh.history] == [0, 1, 2, 3]
+    assert (fresh.reference_epoch, fresh.stopped_epoch) == (0, 3)
 
 
 @pytest.mark.parametrize("options", [{"patience": 0}, {"alpha": 1.0}, {"margin": -0.1}])
