@@ -1,11 +1,11 @@
 """Every script in docs/figures draws what docs/images holds: a readable PNG, the same each time."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import matplotlib.image
 import pytest
+
+from tests.scripts import load_script
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = sorted((DOCS / "figures").glob("[!_]*.py"))
@@ -13,18 +13,9 @@ SCRIPTS = sorted((DOCS / "figures").glob("[!_]*.py"))
 WIDTH, HEIGHT, BYTES = (400, 1250), (200, 1250), 150_000
 
 
-def load(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"figure_{script.stem}", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_draws_its_figures(script: Path, tmp_path: Path) -> None:
-    module = load(script)
+    module = load_script(script)
     runs = [tmp_path / "first", tmp_path / "second"]
     for folder in runs:
         folder.mkdir()
@@ -55,3 +46,12 @@ def test_every_image_has_its_script() -> None:
         if not any(image.stem == stem or image.stem.startswith(f"{stem}_") for stem in stems)
     ]
     assert not orphans
+
+
+def test_the_page_of_performance_shows_the_kept_results() -> None:
+    script = load_script(DOCS / "figures" / "performance.py")
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert script.table() in page
+    assert len(script.workloads()) > 40
+    missed = [goal["goal"] for work in script.workloads() for goal in work["goals"] if not goal["met"]]
+    assert page.count("**missed: ") == len(missed)
