@@ -44,6 +44,9 @@ class PairedEarlyStopping(OutcomeMonitor):
         ignore_index: as in :class:`ChannelMonitor`.
         name: first part of every key.
 
+    Raises:
+        ValueError: where ``patience`` is below 1, ``alpha`` outside (0, 1), or ``margin`` outside [0, 1).
+
     Example:
         >>> stopping = PairedEarlyStopping(patience=5, margin=0.002)
         >>> stopping.wait

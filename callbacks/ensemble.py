@@ -63,6 +63,11 @@ class EnsembleMonitor(OutcomeMonitor):
         ids: as in :class:`ChannelMonitor`.
         name: first part of every key.
 
+    Raises:
+        ValueError: where a size is below 1, or ``votes`` or ``target`` is of another type; in validation, where there are
+            no votes or they have another shape.
+        TypeError: in validation, where votes are not integers.
+
     Example:
         >>> monitor = EnsembleMonitor(num_members=5, num_classes=10)
         >>> monitor.history

@@ -51,6 +51,9 @@ class PiScaleMonitor(Callback):
             Blocks without such methods are left out. Training is not changed by it.
         name: first part of every key.
 
+    Raises:
+        ValueError: where ``modules`` is one text, ``every_n_steps`` is below 1, or a named module has no gate.
+
     Example:
         >>> monitor = PiScaleMonitor(every_n_steps=10)
         >>> monitor.history

@@ -53,6 +53,9 @@ class SignificanceMonitor(OutcomeMonitor):
         figure: draw the matrix of all pairs of recent validations (needs matplotlib).
         name: first part of every key.
 
+    Raises:
+        ValueError: where ``reference`` or ``method`` is unknown, ``window`` is below 2, or ``alpha`` outside (0, 1).
+
     Example:
         >>> monitor = SignificanceMonitor(slices="target", reference="first")
         >>> monitor.significant

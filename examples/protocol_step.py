@@ -35,17 +35,15 @@ def read_halves(step: str, folders: list[Path]) -> tuple[ProtocolChannels, Proto
     halves = ProtocolChannels(), ProtocolChannels()
     for folder in folders:
         before, after = read_run(folder / "before"), read_run(folder / "after")
-        for item, event in enumerate(to_events(before, after, protocol_id=step)):
-            event["slice"] = event["slice"] or folder.name
+        for item, event in enumerate(to_events(before, after, protocol_id=step, default_slice=folder.name)):
             halves[item % 2].record(**event)
     return halves
 
 
 def check(step: str, decided_on: ProtocolChannels, checked_on: ProtocolChannels) -> list[Policies]:
     """Gate by one half, and print each decision beside what the other half says of it."""
-    channels = {name: channel for (_, name), channel in decided_on.estimates().items()}
     policies = []
-    for gate in slice_gating_decisions(channels):
+    for gate in slice_gating_decisions(decided_on.estimates(protocol_id=step)):
         there = checked_on.counts(step, gate.slice)
         n, never, always = int(there.sum()), int(there[1].sum()), int(there[:, 1].sum())
         policies.append(Policies(n, never, always, always if gate.activate else never, n * gate.activate))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from polyweave_torch import verdict_command as verdict
 from polyweave_torch.ablation import command as ablate
 from polyweave_torch.claims import command as claims
 from polyweave_torch.evallogs import command as compare
+from polyweave_torch.verdict import command as verdict
 
 
 class _Room(NamedTuple):

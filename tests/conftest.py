@@ -9,7 +9,7 @@ import torch
 from tests.contract.ranks import RankPool
 
 matplotlib.use("Agg")
-# Element-wise operations on two threads end in a barrier each: on a busy machine one waits for seconds.
+# Operations shared out over threads wait for the slowest: on a busy machine for seconds.
 torch.set_num_threads(1)
 
 

@@ -191,7 +191,7 @@ def analyze_outcomes(
 
     Args:
         outcomes: any order; they may be read one at a time (:func:`read_outcomes`).
-        alpha: of the tests.
+        alpha: error rate of the tests.
         strata: in their order; by default as they first come. An empty stratum counts overall only.
         conditions: in their order, names or :class:`Condition`; by default as they first come.
         errors: errors and refusals count as not right at the first try, or are left out (``"drop"``). They count by
@@ -253,7 +253,7 @@ def verdict_words(result: McNemarResult, adjusted_p: float, alpha: float) -> str
     Args:
         result: the test of the pair.
         adjusted_p: its p, adjusted in its family.
-        alpha: of the tests.
+        alpha: error rate of the tests.
 
     Returns:
         One of the five verdict words.

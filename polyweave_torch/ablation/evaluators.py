@@ -107,6 +107,9 @@ class SimulatedEvaluator:
         seed: another seed, another run.
         max_attempts: the budget; a case that is still wrong then has not converged.
 
+    Raises:
+        ValueError: where ``max_attempts`` is below 1.
+
     Example:
         >>> evaluate = SimulatedEvaluator()
         >>> case, (plain, _, _) = Case("a", "simple"), baseline_conditions()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from polyweave_torch.ablation.cases import Case
 from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome, parse_outcomes
-from polyweave_torch.evallogs.layout import counted
+from polyweave_torch.layout import counted
 
 LIVE, SIMULATED = "LIVE", "SIMULATED"
 

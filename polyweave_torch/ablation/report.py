@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from polyweave_torch.ablation.analysis import TARGET_PER_STRATUM, Analysis, CondStats, PairTest
 from polyweave_torch.ablation.record import SIMULATED
-from polyweave_torch.evallogs.layout import Section, Table, counted, to_markdown, to_text
 from polyweave_torch.functional import mcnemar_power, mcnemar_sample_size, target_per_stratum
+from polyweave_torch.layout import Section, Table, counted, to_markdown, to_text
 
 _SHOUT = "SIMULATED! SIMULATED! SIMULATED! No model was asked: these numbers try the instrument and measure nothing."
 

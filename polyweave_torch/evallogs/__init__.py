@@ -1,9 +1,10 @@
 """Read logs of finished evaluation runs, align them by item, compare them."""
 
+from polyweave_torch.evallogs.alignment import Aligned
 from polyweave_torch.evallogs.comparison import Comparison, compare_outcomes, compare_runs
 from polyweave_torch.evallogs.events import Event, to_events
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import Aligned, ChoiceError, Run
+from polyweave_torch.evallogs.run import ChoiceError, Run
 
 __all__ = [
     "Aligned",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from polyweave_torch.evallogs.comparison import PAGE_FLIPS, SHOWN_FLIPS, Comparison, compare_runs
 from polyweave_torch.evallogs.figures import write_figures
-from polyweave_torch.evallogs.layout import counted
 from polyweave_torch.evallogs.progress import reading_bar
 from polyweave_torch.evallogs.reading import read_run
 from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.verdicts import GATES
+from polyweave_torch.layout import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

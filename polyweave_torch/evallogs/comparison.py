@@ -10,19 +10,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyweave_torch.evallogs.alignment import Aligned, align
 from polyweave_torch.evallogs.figures import can_draw, draw_figures
-from polyweave_torch.evallogs.layout import Section, to_markdown, to_text
 from polyweave_torch.evallogs.outcomes import Settings, compare_correct
 from polyweave_torch.evallogs.page import Picture, to_html
 from polyweave_torch.evallogs.report import report_sections
-from polyweave_torch.evallogs.run import Aligned, Run, Universe, align
+from polyweave_torch.evallogs.run import Run
 from polyweave_torch.evallogs.scores import compare_scores
 from polyweave_torch.evallogs.source import repeated
+from polyweave_torch.evallogs.universe import Universe
 from polyweave_torch.evallogs.verdicts import ACTIONS
 from polyweave_torch.functional._checks import check_open_unit
 from polyweave_torch.functional._tables import plain
 from polyweave_torch.functional.channel import channel_counts
 from polyweave_torch.functional.mcnemar import Method
+from polyweave_torch.layout import Section, to_markdown, to_text
 
 Values = Tensor | NDArray[Any] | Sequence[Any]
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TypedDict
 
-from polyweave_torch.evallogs.run import Run, align
+from polyweave_torch.evallogs.alignment import align
+from polyweave_torch.evallogs.run import Run
 
 
 class Event(TypedDict):
@@ -15,17 +16,20 @@ class Event(TypedDict):
     """Whether it was right after it."""
     protocol_id: str
     """The name of the step."""
-    slice: str | None
-    """The slice of the item; None where no run knows one."""
+    slice: str
+    """The slice of the item; ``default_slice`` where no run knows one."""
 
 
-def to_events(run_before: Run, run_after: Run, *, protocol_id: str | None = None) -> Iterator[Event]:
+def to_events(
+    run_before: Run, run_after: Run, *, protocol_id: str | None = None, default_slice: str = "all"
+) -> Iterator[Event]:
     """One event for each item that both runs have an outcome of.
 
     Args:
         run_before: the run before the step.
         run_after: the run after it.
         protocol_id: the name of the step; None: ``<before> -> <after>``.
+        default_slice: the slice of all items where no run knows one.
 
     Raises:
         ValueError: where the runs have scores that are not 0 and 1, or can't be aligned.
@@ -53,7 +57,7 @@ def to_events(run_before: Run, run_after: Run, *, protocol_id: str | None = None
             before_correct=before,
             after_correct=after,
             protocol_id=step,
-            slice=None if aligned.slices is None else aligned.slices[item],
+            slice=default_slice if aligned.slices is None else aligned.slices[item],
         )
         for item, (before, after) in enumerate(aligned.correct.tolist())
     )

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyweave_torch.evallogs.run import Aligned
+from polyweave_torch.evallogs.alignment import Aligned
 from polyweave_torch.evallogs.verdicts import judge
 from polyweave_torch.functional.channel import (
     channel_counts,

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from polyweave_torch.evallogs.source import HEAD, delimiter, head, parse
+from polyweave_torch.evallogs.json_values import parse
+from polyweave_torch.evallogs.source import HEAD, head
+from polyweave_torch.evallogs.tables import delimiter
 
 Kind = Literal["zip", "parquet", "lines", "array", "object", "table", "empty"]
 """``lines`` are JSON objects, one a line (also a lone one); ``object`` is one that takes several lines."""

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from polyweave_torch.evallogs.layout import Section, Table, printable
+from polyweave_torch.layout import Section, Table, printable
 
 
 class Picture(NamedTuple):

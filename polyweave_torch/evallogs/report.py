@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyweave_torch.evallogs.layout import Section, Table, counted
+from polyweave_torch.layout import Section, Table, counted
 
 Numbers = Mapping[str, Any]
 

@@ -15,8 +15,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from polyweave_torch.evallogs.alignment import Aligned
 from polyweave_torch.evallogs.outcomes import Settings, run_entries, slice_index
-from polyweave_torch.evallogs.run import Aligned
 from polyweave_torch.evallogs.verdicts import judge
 from polyweave_torch.functional.bootstrap import BootstrapInterval, paired_bootstrap
 from polyweave_torch.functional.mcnemar import FEW_DISCORDANTS

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from polyweave_torch.evallogs.layout import counted
+from polyweave_torch.evallogs.json_values import read_document, read_json_lines
 from polyweave_torch.evallogs.outline import outline
-from polyweave_torch.evallogs.source import raw_lines, read_document, read_json_lines, repeated
+from polyweave_torch.evallogs.source import raw_lines, repeated
+from polyweave_torch.layout import counted
 
 Universe = int | str | os.PathLike[str] | Sequence[str]
 """The items that count: how many (a number, or text of it), a file that names them, or their ids."""

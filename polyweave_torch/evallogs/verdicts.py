@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from polyweave_torch.functional.verdict_report import Verdict
+from polyweave_torch.functional.verdict_words import Verdict
 
 ACTIONS = {
     **{word.value: word.action for word in (Verdict.REGRESS, Verdict.CAUTIOUS, Verdict.PROGRESS)},

@@ -35,6 +35,13 @@ from polyweave_torch.functional.composite import (
     layer_score,
     rank_runs,
 )
+from polyweave_torch.functional.composition import (
+    CompositionGap,
+    CompositionTest,
+    channel_matrix,
+    composition_gap,
+    composition_test,
+)
 from polyweave_torch.functional.correlation import PearsonResult, pearson
 from polyweave_torch.functional.difference import PairedDifference, paired_difference_interval
 from polyweave_torch.functional.diversity import Diversity, diversity
@@ -64,6 +71,7 @@ from polyweave_torch.functional.gating import (
 from polyweave_torch.functional.gram import OutcomeGram, outcome_gram, paired_tables
 from polyweave_torch.functional.intervals import ConfidenceInterval, WilsonInterval, jeffreys_interval, wilson_interval
 from polyweave_torch.functional.mcnemar import McNemarResult, PairwiseMcNemar, mcnemar, mcnemar_pairs
+from polyweave_torch.functional.mixture import MixtureShiftBias, mixture_shift_bias
 from polyweave_torch.functional.multiplicity import benjamini_hochberg, holm_bonferroni
 from polyweave_torch.functional.pi_scale import pi_scale_mean, pi_scales
 from polyweave_torch.functional.power import (
@@ -75,29 +83,17 @@ from polyweave_torch.functional.power import (
 from polyweave_torch.functional.soft_votes import soft_ensemble_accuracy, soft_vote
 from polyweave_torch.functional.strata import ChiSquareResult, clustered_mcnemar, stratum_heterogeneity
 from polyweave_torch.functional.totals import Bounds, ChannelBounds, bounds_from_totals, check_accounting
-from polyweave_torch.functional.transfer import (
-    CompositionGap,
-    CompositionTest,
-    MixtureShiftBias,
-    TransferResidual,
-    channel_matrix,
-    composition_gap,
-    composition_test,
-    mixture_shift_bias,
-    predict_transfer,
-    transfer_residual,
-)
+from polyweave_torch.functional.transfer import TransferResidual, predict_transfer, transfer_residual
 from polyweave_torch.functional.verdict import verdict
 from polyweave_torch.functional.verdict_report import (
     AuditMarks,
     Estimator,
     LayerDifference,
     PairVerdict,
-    Reason,
-    Verdict,
     VerdictReport,
     VerdictSettings,
 )
+from polyweave_torch.functional.verdict_words import Reason, Verdict
 from polyweave_torch.functional.votes import VoteSummary, majority_vote, vote_summary
 
 __all__ = [

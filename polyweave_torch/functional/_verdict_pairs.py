@@ -12,15 +12,10 @@ from polyweave_torch.functional.bootstrap import BootstrapInterval, paired_boots
 from polyweave_torch.functional.composite import ROUNDING, composite_score, inter_judge_pearson
 from polyweave_torch.functional.correlation import pearson
 from polyweave_torch.functional.intervals import normal_quantile
-from polyweave_torch.functional.verdict_report import (
-    AuditMarks,
-    LayerDifference,
-    PairVerdict,
-    Reason,
-    Verdict,
-    VerdictSettings,
-)
+from polyweave_torch.functional.verdict_report import AuditMarks, LayerDifference, PairVerdict, VerdictSettings
+from polyweave_torch.functional.verdict_words import Reason, Verdict
 
+_JUDGE = "judge"
 # Any of these turns PROGRESS into CAUTIOUS.
 _DOUBTS = {
     Reason.FEW_PAIRS,
@@ -231,6 +226,3 @@ def _column(interval: BootstrapInterval, column: int) -> BootstrapInterval:
 
 def _undefined() -> Tensor:
     return torch.tensor(math.nan, dtype=torch.float64)
-
-
-_JUDGE = "judge"

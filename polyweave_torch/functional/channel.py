@@ -69,7 +69,7 @@ class ChannelIntervals(NamedTuple):
     gamma: ConfidenceInterval
     """Of n10 / n1."""
     delta: ConfidenceInterval
-    """Of (n01 - n10) / N."""
+    """Of (n01 - n10) / N: Wald's, too narrow for few samples and of width 0 without discordant ones."""
     level: float
     """Confidence level of each."""
 
@@ -246,7 +246,9 @@ def channel_intervals(
 
     .. math:: \mathrm{se}(\Delta) = \frac{1}{N}\sqrt{n_{01} + n_{10} - \frac{(n_{01} - n_{10})^2}{N}}
 
-    and the interval delta ± z·se cut to [-1, 1]. For small tables prefer
+    and the interval delta ± z·se cut to [-1, 1]. That is Wald's interval, which is too narrow for few samples: at a
+    level of .95, with c = .3 and gamma = .05, it covers 77 % (accuracy before .9) and 83 % (.7) at 20 samples, 91 and
+    94 % at 50. Without a discordant sample it is a single point, 0. Below some 200 samples prefer
     :func:`~polyweave_torch.functional.paired_difference_interval`.
 
     Args:
@@ -257,6 +259,11 @@ def channel_intervals(
     Returns:
         :class:`ChannelIntervals`; where a group is empty its Wilson interval is [0, 1] and Jeffreys' that of the prior;
         without any sample delta's is [-1, 1].
+
+    Raises:
+        TypeError: where the counts are not integers.
+        ValueError: where they are negative or do not end in ``[2, 2]``, ``level`` is outside (0, 1), or ``method`` is
+            unknown.
 
     Example:
         >>> c = channel_intervals([[49, 32], [114, 305]]).c
@@ -298,6 +305,9 @@ def predict_post_accuracy(p0: float | Tensor, channel: ChannelEstimate) -> Tenso
     Returns:
         Accuracy after; a term of weight 0 counts as 0.
 
+    Raises:
+        ValueError: where p0 is outside [0, 1].
+
     Example:
         >>> channel = estimate_channel([[49, 32], [114, 305]], smoothing=0)
         >>> round(float(predict_post_accuracy(0.5, channel)), 4)
@@ -319,6 +329,9 @@ def iterate_channel(p0: float | Tensor, channel: ChannelEstimate, steps: int) ->
 
     Returns:
         :class:`ChannelOrbit`. Where c + gamma = 0 the accuracy stays p0 and the fixed point is NaN.
+
+    Raises:
+        ValueError: where ``steps`` is negative or p0 is outside [0, 1].
 
     Example:
         >>> orbit = iterate_channel(0.838, estimate_channel([[49, 32], [114, 305]], smoothing=0), steps=2)

@@ -18,7 +18,7 @@ _MAX_WORK = 2**26
 
 
 class CochranQResult(NamedTuple):
-    """Cochran's Q test, tensors of the leading shape [...] of the Gram matrix, on the CPU."""
+    """Cochran's Q test, tensors of the leading shape ``[...]`` of the Gram matrix, on the CPU."""
 
     statistic: Tensor
     """Q; 0 where every row is concordant, NaN where there is no row or fewer than two conditions."""
@@ -53,24 +53,25 @@ def cochran_q(
     the diagonal of the Gram matrix.
 
     Args:
-        correct: Outcomes [N, K], bool or 1 and 0. In place of it:
-        gram: An `OutcomeGram` (its complete rows count), or the integers XᵀX [..., K, K].
-        n: The number of rows [...], wanted with a bare matrix only; row totals hold it too.
-        row_totals: [..., K+1], how many rows have 0, 1, ..., K conditions right; with a bare matrix, for permutations.
-        permutation: Whether the p-value is the exact one. It enumerates the column totals that can be reached, so it
+        correct: outcomes ``[N, K]``, bool or 1 and 0. In place of it:
+        gram: an :class:`OutcomeGram` (its complete rows count), or the integers XᵀX ``[..., K, K]``.
+        n: the number of rows ``[...]``, wanted with a bare matrix only; row totals hold it too.
+        row_totals: ``[..., K+1]``, how many rows have 0, 1, ..., K conditions right; with a bare matrix, for
+            permutations.
+        permutation: whether the p-value is the exact one. It enumerates the column totals that can be reached, so it
             is for few conditions or few discordant rows.
 
     Returns:
-        A `CochranQResult`.
+        A :class:`CochranQResult`.
 
     Raises:
-        TypeError: If not exactly one of ``correct`` and ``gram`` came, or what ``permutation`` needs is missing.
-        ValueError: If the counts contradict each other, or there are too many permutations to enumerate.
+        TypeError: where not exactly one of ``correct`` and ``gram`` came, or what ``permutation`` needs is missing.
+        ValueError: where the counts contradict each other, or there are too many permutations to enumerate.
 
     Source: W. G. Cochran, Biometrika 37 (1950) 256.
 
     Example:
-        >>> from polyweave_torch.functional.cochran import cochran_q
+        >>> from polyweave_torch.functional import cochran_q
         >>> rows = [[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1]]
         >>> result = cochran_q(rows)
         >>> print(f"Q = {result.statistic:.4f}, p = {result.p_value:.4f}")

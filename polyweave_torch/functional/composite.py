@@ -65,7 +65,7 @@ def layer_score(passed_weight: Numbers, total_weight: Numbers) -> Tensor:
     Source: the documentation of omk, page "composite", section 1.
 
     Example:
-        >>> from polyweave_torch.functional.composite import layer_score
+        >>> from polyweave_torch.functional import layer_score
         >>> layer_score([3.0, 0.0, 0.0], [4.0, 2.0, 0.0])
         tensor([4., 1., nan], dtype=torch.float64)
     """
@@ -106,7 +106,7 @@ def composite_score(
     Source: the documentation of omk, page "composite", sections 1 and 6.
 
     Example:
-        >>> from polyweave_torch.functional.composite import composite_score
+        >>> from polyweave_torch.functional import composite_score
         >>> nan = float("nan")
         >>> composite_score([[4.5, 4.0, 3.5], [nan, nan, 4.0], [5.0, nan, 0.0], [nan, nan, nan]])
         CompositeResult(score=tensor([4., 4., 5., nan], dtype=torch.float64), layers_present=tensor([3, 1, 1, 0]))
@@ -138,7 +138,7 @@ def inter_judge_pearson(marks: Values) -> Tensor:
         ValueError: where the marks aren't ``[N, J]``.
 
     Example:
-        >>> from polyweave_torch.functional.composite import inter_judge_pearson
+        >>> from polyweave_torch.functional import inter_judge_pearson
         >>> round(float(inter_judge_pearson([[1, 2, 4], [3, 3, 3], [5, 4, 4], [0, 1, 1]])), 4)
         0.3333
     """
@@ -172,7 +172,7 @@ def rank_runs(
         ValueError: where scores don't have one column a layer, or weights don't fit the layers.
 
     Example:
-        >>> from polyweave_torch.functional.composite import rank_runs
+        >>> from polyweave_torch.functional import rank_runs
         >>> runs = {"a": [[4.0, 3.0], [5.0, 4.0]], "b": [[4.5, float("nan")]]}
         >>> [(run.name, float(run.composite), run.comparable) for run in rank_runs(runs, layer_names=("fact", "judge"))]
         [('b', 4.5, False), ('a', 4.0, True)]

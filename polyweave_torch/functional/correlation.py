@@ -51,7 +51,7 @@ def pearson(x: Values, y: Values, *, level: float = 0.95) -> PearsonResult:
     Source: R. A. Fisher, Metron 1 (1921) 3; p as ``scipy.stats.pearsonr``.
 
     Example:
-        >>> from polyweave_torch.functional.correlation import pearson
+        >>> from polyweave_torch.functional import pearson
         >>> result = pearson([1, 2, 3, 4, 5], [1, 3, 2, 5, 4])
         >>> print(f"r {result.r:.2f} [{result.low:.2f}, {result.high:.2f}], p {result.p_value:.3f}")
         r 0.80 [-0.28, 0.99], p 0.104

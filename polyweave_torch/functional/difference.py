@@ -35,16 +35,14 @@ def paired_difference_interval(
 ) -> PairedDifference:
     r"""The interval of p1 - p0 between two arms that answered the same N samples.
 
-    ====================  ==============================================================================================
-    ``"tango"``           every difference that the score test (:func:`score_statistic`) does not reject; at
-                          n01 = n10 = 0 that is :math:`\pm z^2/(N + z^2)`
-    ``"newcombe"``        square-and-add of the two Wilson intervals with their correlation, continuity-corrected
-                          (Newcombe's method 10)
-    ``"wald"``            :math:`\hat\delta \pm z \sqrt{(n_{01}+n_{10}-(n_{01}-n_{10})^2/N)} / N`, of width 0 without
-                          discordant pairs
-    ``"agresti-min"``     Wald after 1/2 is added to each cell
-    ``"bonett-price"``    Wald after 1 is added to n01 and n10
-    ====================  ==============================================================================================
+    - ``"tango"``: every difference that the score test (:func:`score_statistic`) does not reject; at n01 = n10 = 0 that
+      is :math:`\pm z^2/(N + z^2)`
+    - ``"newcombe"``: square-and-add of the two Wilson intervals with their correlation, continuity-corrected
+      (Newcombe's method 10)
+    - ``"wald"``: :math:`\hat\delta \pm z \sqrt{(n_{01}+n_{10}-(n_{01}-n_{10})^2/N)} / N`, of width 0 without discordant
+      pairs
+    - ``"agresti-min"``: Wald after 1/2 is added to each cell
+    - ``"bonett-price"``: Wald after 1 is added to n01 and n10
 
     Tango's interval leaves out 0 exactly where McNemar's chi-square without correction has p < 1 - level, so it can
     disagree with the exact, mid-p or Edwards p-value of the same table: a report that prints both should say which of
@@ -67,7 +65,7 @@ def paired_difference_interval(
     (2005) 729; D. G. Bonett, R. M. Price, J. Educ. Behav. Stat. 37 (2012) 479.
 
     Example:
-        >>> from polyweave_torch.functional.difference import paired_difference_interval
+        >>> from polyweave_torch.functional import paired_difference_interval
         >>> difference = paired_difference_interval([[59, 6], [16, 80]])
         >>> print(f"{difference.estimate:.4f} [{difference.low:.4f}, {difference.high:.4f}]")
         -0.0621 [-0.1240, -0.0054]

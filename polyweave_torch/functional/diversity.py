@@ -54,8 +54,9 @@ def diversity(gram: OutcomeGram | Counts, n: Counts | int | None = None) -> Dive
 
     Example:
         >>> import torch
-        >>> correct = torch.tensor([[1, 1], [1, 0], [0, 1], [0, 0]])
-        >>> measures = diversity(correct.T @ correct, n=4)
+        >>> from polyweave_torch.functional import outcome_gram
+        >>> preds, target = torch.tensor([[3, 3, 0, 0], [3, 1, 2, 0]]), torch.tensor([3, 3, 2, 2])  # [members, samples]
+        >>> measures = diversity(outcome_gram((preds == target).T))
         >>> measures.q_statistic, measures.double_fault, measures.kohavi_wolpert
         (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64), tensor(0.1250, dtype=torch.float64))
     """

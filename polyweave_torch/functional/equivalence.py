@@ -43,7 +43,11 @@ def equivalence_test(
 
     ``"score"`` takes Tango's score statistic, so it agrees with Tango's interval of level 1 - 2·alpha lying inside the
     margin. ``"wald"`` divides by the estimated standard error, which is 0 where nothing is discordant (or everything,
-    in one direction): such tables are undefined under it, NaN and never equivalent.
+    in one direction): such tables are undefined under it, NaN and never equivalent. Where few pairs are discordant it
+    errs up to 14.6 % at an ``alpha`` of 5 %.
+
+    Both are approximate. Of tables with 20 to 500 pairs the score test errs most, 7.2 % at an ``alpha`` of 5 %, where
+    nothing is ever gained and two or three losses are expected.
 
     Args:
         counts: integers ``[..., 2, 2]`` by ``[before, after]``.
@@ -62,7 +66,7 @@ def equivalence_test(
     Source: T. Tango, Statistics in Medicine 17 (1998) 891; D. J. Schuirmann, J. Pharmacokin. Biopharm. 15 (1987) 657.
 
     Example:
-        >>> from polyweave_torch.functional.equivalence import equivalence_test
+        >>> from polyweave_torch.functional import equivalence_test
         >>> result = equivalence_test([[98, 2], [2, 98]], 0.05)
         >>> print(f"{result.p_value:.5f}", bool(result.equivalent))
         0.00166 True
@@ -76,6 +80,9 @@ def non_inferiority_test(counts: Counts, margin: float, *, alpha: float = 0.05) 
 
     H0: :math:`p_1 - p_0 \le -margin`, rejected where Tango's score statistic :math:`z(-margin)` exceeds the
     :math:`1 - \alpha` quantile. A gain of any size is welcome, so the upper side is not tested.
+
+    The test is approximate: of tables with 20 to 500 pairs it errs most, 7.2 % at an ``alpha`` of 5 %, where nothing is
+    ever gained and two or three losses are expected.
 
     Args:
         counts: integers ``[..., 2, 2]`` by ``[before, after]``.
@@ -93,7 +100,7 @@ def non_inferiority_test(counts: Counts, margin: float, *, alpha: float = 0.05) 
     Source: T. Tango, Statistics in Medicine 17 (1998) 891, whose example follows.
 
     Example:
-        >>> from polyweave_torch.functional.equivalence import non_inferiority_test
+        >>> from polyweave_torch.functional import non_inferiority_test
         >>> result = non_inferiority_test([[0, 0], [1, 43]], 0.1)
         >>> print(f"z {result.statistic:.3f}, p {result.p_value:.3f}", bool(result.equivalent))
         z 1.709, p 0.044 True

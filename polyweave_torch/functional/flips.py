@@ -50,6 +50,10 @@ def flip_rates(counts: Counts) -> FlipRates:
     Returns:
         :class:`FlipRates`, each field ``[...]``, NaN where its denominator is 0.
 
+    Raises:
+        TypeError: where the counts are not integers.
+        ValueError: where they are negative or do not end in ``[2, 2]``.
+
     Example:
         >>> rates = flip_rates([[1, 1], [1, 1]])
         >>> float(rates.negative_flip_rate), float(rates.negative_flip_impact)
@@ -81,6 +85,9 @@ def answer_churn(before: Values, after: Values, target: Values) -> AnswerChurn:
 
     Returns:
         :class:`AnswerChurn` of 0-d tensors, each a share of the N samples; NaN for N = 0.
+
+    Raises:
+        ValueError: where the three do not have one answer a sample.
 
     Example:
         >>> churn = answer_churn([2, 1, 0, 2], [1, 3, 0, 3], [3, 3, 0, 2])

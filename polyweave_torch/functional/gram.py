@@ -30,17 +30,17 @@ class OutcomeGram(NamedTuple):
     """
 
     gram: Tensor
-    """[..., K, K]: XᵀX, rows where both conditions are right."""
+    """``[..., K, K]``: XᵀX, rows where both conditions are right."""
     observed: Tensor
-    """[..., K, K]: XᵀM, rows where the first condition is right and the second is observed."""
+    """``[..., K, K]``: XᵀM, rows where the first condition is right and the second is observed."""
     n: Tensor
-    """[..., K, K]: MᵀM, rows where both conditions are observed."""
+    """``[..., K, K]``: MᵀM, rows where both conditions are observed."""
     complete: Tensor
-    """[..., K, K]: XᵀX of the complete rows."""
+    """``[..., K, K]``: XᵀX of the complete rows."""
     complete_n: Tensor
-    """[...]: number of complete rows."""
+    """``[...]``: number of complete rows."""
     row_totals: Tensor
-    """[..., K+1]: how many complete rows have 0, 1, ..., K right conditions."""
+    """``[..., K+1]``: how many complete rows have 0, 1, ..., K right conditions."""
 
 
 def outcome_gram(correct: Values, *, mask: Values | None = None) -> OutcomeGram:
@@ -49,20 +49,20 @@ def outcome_gram(correct: Values, *, mask: Values | None = None) -> OutcomeGram:
     From these K² integers follow all pairwise McNemar tables, Cochran's Q and the diversity measures of an ensemble.
 
     Args:
-        correct: Outcomes [N, K], one row a sample and one column a condition: bool, or 1 for right and 0 for wrong.
-        mask: [N, K], True where the outcome was observed. A missing outcome takes its row out of the pairs that need it
-            and out of the complete rows; its value is not read.
+        correct: outcomes ``[N, K]``, one row a sample and one column a condition: bool, or 1 for right and 0 for wrong.
+        mask: ``[N, K]``, True where the outcome was observed. A missing outcome takes its row out of the pairs that
+            need it and out of the complete rows; its value is not read.
 
     Returns:
         The counts, on the device of ``correct``.
 
     Raises:
-        ValueError: If an observed outcome is neither 0 nor 1, or a shape does not fit.
-        TypeError: If the mask is not bool.
+        ValueError: where an observed outcome is neither 0 nor 1, or a shape does not fit.
+        TypeError: where the mask is not bool.
 
     Example:
         >>> import torch
-        >>> from polyweave_torch.functional.gram import outcome_gram
+        >>> from polyweave_torch.functional import outcome_gram
         >>> correct = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1]])
         >>> statistics = outcome_gram(correct)
         >>> statistics.gram.tolist(), statistics.row_totals.tolist()
@@ -85,13 +85,16 @@ def gram_update(
     """The counts of one batch, without reading a value: no wait for the device, one graph under ``torch.compile``.
 
     Args:
-        correct: Outcomes [N, K]; every value but 0 is right.
-        mask: [N, K] bool, True where the outcome was observed.
-        slice_index: [N] integers, the stratum of each row; a row outside [0, num_slices) is not counted.
+        correct: outcomes ``[N, K]``; every value but 0 is right.
+        mask: ``[N, K]`` bool, True where the outcome was observed.
+        slice_index: ``[N]`` integers, the stratum of each row; a row outside [0, num_slices) is not counted.
         num_slices: S, the number of strata.
 
     Returns:
         Counts with a leading dimension S where ``num_slices`` is given, else without.
+
+    Raises:
+        ValueError: where a shape does not fit, or only one of ``slice_index`` and ``num_slices`` came.
 
     Example:
         >>> import torch
@@ -121,25 +124,26 @@ def gram_update(
 
 
 def paired_tables(gram: OutcomeGram | Counts, *, n: Counts | int | None = None) -> Tensor:
-    """The 2x2 table of every ordered pair of conditions, indexed [first, second, first's outcome, second's outcome].
+    """The 2x2 table of every ordered pair of conditions: ``[first, second, first's outcome, second's outcome]``.
 
-    n11 = G_ij, n10 = G_ii - G_ij, n01 = G_jj - G_ij, n00 the rest of the n rows; with an `OutcomeGram`, over the rows
-    where both are observed. Entry [i, j] is the table of a change from condition i (before) to condition j (after).
+    n11 = G_ij, n10 = G_ii - G_ij, n01 = G_jj - G_ij, n00 the rest of the n rows; with an :class:`OutcomeGram`, over the
+    rows where both are observed. Entry ``[i, j]`` is the table of a change from condition i (before) to condition j
+    (after).
 
     Args:
-        gram: An `OutcomeGram`, or the integers XᵀX [..., K, K] of outcomes without gaps.
-        n: The number of rows [...], wanted with the bare matrix only.
+        gram: an :class:`OutcomeGram`, or the integers XᵀX ``[..., K, K]`` of outcomes without gaps.
+        n: the number of rows ``[...]``, wanted with the bare matrix only.
 
     Returns:
-        Counts, int64 [..., K, K, 2, 2], on the input's device.
+        Counts, int64 ``[..., K, K, 2, 2]``, on the input's device.
 
     Raises:
-        ValueError: If the matrix cannot be the XᵀX of n rows of outcomes.
-        TypeError: If ``n`` is missing, or given where the `OutcomeGram` has it.
+        ValueError: where the matrix cannot be the XᵀX of n rows of outcomes.
+        TypeError: where ``n`` is missing, or given where the :class:`OutcomeGram` has it.
 
     Example:
         >>> import torch
-        >>> from polyweave_torch.functional.gram import paired_tables
+        >>> from polyweave_torch.functional import paired_tables
         >>> paired_tables(torch.tensor([[3, 2], [2, 2]]), n=4)[0, 1].tolist()
         [[1, 0], [1, 2]]
     """
@@ -210,7 +214,7 @@ def _count_block(correct: Tensor, mask: Tensor | None, slice_index: Tensor | Non
 
 
 def _products(left: Tensor, right: Tensor, stratum: Tensor | None, strata: int) -> Tensor:
-    """LᵀR of each stratum, [S, K, K] int64. Float32 is exact here and fast; half precisions count wrongly."""
+    """LᵀR of each stratum, ``[S, K, K]`` int64. Float32 is exact here and fast; half precisions count wrongly."""
     conditions = right.shape[-1]
     with torch.autocast(left.device.type, enabled=False):
         if stratum is None:

@@ -14,16 +14,22 @@ class ConfidenceInterval(NamedTuple):
     """The two ends of an interval, each of the shape of the estimate that it belongs to."""
 
     low: Tensor
+    """Lower end, in the estimate's unit."""
     high: Tensor
+    """Upper end, likewise."""
 
 
 class WilsonInterval(NamedTuple):
-    """A proportion with Wilson's interval: the point ``p``, the ends ``low`` and ``high``, and their ``level``."""
+    """A proportion with Wilson's interval; tensors of the shape of the counts."""
 
     p: Tensor
+    """The proportion itself, successes / n; NaN where n is 0."""
     low: Tensor
+    """Lower end, at least 0; 0 where n is 0."""
     high: Tensor
+    """Upper end, at most 1; 1 where n is 0."""
     level: float
+    """Confidence level of the interval, in (0, 1)."""
 
 
 def wilson_interval(successes: Numbers, n: Numbers, *, level: float = 0.95, z: float | None = None) -> WilsonInterval:
@@ -37,22 +43,22 @@ def wilson_interval(successes: Numbers, n: Numbers, *, level: float = 0.95, z: f
     They stay inside [0, 1], and the interval keeps a width where nothing or everything succeeded.
 
     Args:
-        successes: Number of successes, any shape.
-        n: Number of trials, broadcast against ``successes``.
-        level: Coverage of the interval.
-        z: Standard normal quantile to use in place of the one of ``level``.
+        successes: number of successes, any shape.
+        n: number of trials, broadcast against ``successes``.
+        level: coverage of the interval.
+        z: standard normal quantile to use in place of the one of ``level``.
 
     Returns:
-        ``p`` = successes / n, ``low`` and ``high``, float64 on the input's device (float32 on MPS), and ``level`` (the
-        one that ``z`` implies where ``z`` is given). Where n = 0 the point is NaN and the interval all of [0, 1].
+        :class:`WilsonInterval`, float64 on the input's device (float32 on MPS); its level is the one that ``z`` implies
+        where ``z`` is given. Where n = 0 the point is NaN and the interval all of [0, 1].
 
     Raises:
-        ValueError: If successes lie outside [0, n], ``level`` outside (0, 1), or ``z`` is not positive.
+        ValueError: where successes lie outside [0, n], ``level`` outside (0, 1), or ``z`` is not positive.
 
     Source: E. B. Wilson, JASA 22 (1927) 209; the lower end is written without its cancellation.
 
     Example:
-        >>> from polyweave_torch.functional.intervals import wilson_interval
+        >>> from polyweave_torch.functional import wilson_interval
         >>> interval = wilson_interval(7, 10)
         >>> print(f"{interval.p:.3f} [{interval.low:.6f}, {interval.high:.6f}]")
         0.700 [0.396778, 0.892209]
@@ -80,20 +86,20 @@ def jeffreys_interval(successes: Numbers, n: Numbers, *, level: float = 0.95) ->
     and so is the interval.
 
     Args:
-        successes: Number of successes, any shape.
-        n: Number of trials, broadcast against ``successes``.
-        level: Probability inside the interval.
+        successes: number of successes, any shape.
+        n: number of trials, broadcast against ``successes``.
+        level: probability inside the interval.
 
     Returns:
-        ``low`` and ``high``, computed on the CPU, returned on the input's device as float64 (float32 on MPS).
+        :class:`ConfidenceInterval`, computed on the CPU, returned on the input's device as float64 (float32 on MPS).
 
     Raises:
-        ValueError: If successes lie outside [0, n], or ``level`` outside (0, 1).
+        ValueError: where successes lie outside [0, n], or ``level`` outside (0, 1).
 
     Source: L. D. Brown, T. T. Cai, A. DasGupta, Statistical Science 16 (2001) 101.
 
     Example:
-        >>> from polyweave_torch.functional.intervals import jeffreys_interval
+        >>> from polyweave_torch.functional import jeffreys_interval
         >>> interval = jeffreys_interval(81, 263)
         >>> print(f"[{interval.low:.4f}, {interval.high:.4f}]")
         [0.2545, 0.3656]

@@ -27,7 +27,7 @@ _REQUESTS = {"exact": _EXACT, "midp": _MID_P, "asymptotic": _CHI2, "edwards": _E
 
 
 class McNemarResult(NamedTuple):
-    """McNemar's test, two-sided, of tables of any shape [...]; on the CPU."""
+    """McNemar's test, two-sided, of tables of any shape ``[...]``; on the CPU."""
 
     b: Tensor
     """int64, pairs right before and wrong after (n10)."""
@@ -38,6 +38,7 @@ class McNemarResult(NamedTuple):
     statistic: Tensor
     """Chi-square on one degree of freedom; 0 for the binomial methods, which have none."""
     p_value: Tensor
+    """float64, two-sided; 1 without a discordant pair."""
     log_p_value: Tensor
     """Natural logarithm of the p-value, right also where ``p_value`` underflows to 0."""
     method: Any
@@ -53,13 +54,13 @@ class PairwiseMcNemar(NamedTuple):
     """McNemar's tests of all P = K(K-1)/2 pairs of conditions."""
 
     first: Any
-    """Index of the first condition of each pair, int64 [P]; a list of names where names were given."""
+    """Index of the first condition of each pair, int64 ``[P]``; a list of names where names were given."""
     second: Any
     """The second condition of each pair, likewise."""
     result: McNemarResult
-    """The tests [..., P]: b counts first right and second wrong, c the reverse."""
+    """The tests ``[..., P]``: b counts first right and second wrong, c the reverse."""
     adjusted_p: Tensor
-    """[..., P], adjusted over the last dimension: all pairs of one Gram matrix are one family."""
+    """``[..., P]``, adjusted over the last dimension: all pairs of one Gram matrix are one family."""
     family: str
     """What the adjustment covers: "all pairs", "all pairs of each stratum", or "none"."""
 
@@ -89,24 +90,25 @@ def mcnemar(
     of two published conventions (Fagerland's supplement has 1 minus half the point probability).
 
     Args:
-        b: Pairs right before and wrong after (n10), integers of any shape.
-        c: Pairs wrong before and right after (n01), broadcast against ``b``.
-        counts: In place of both, tables [..., 2, 2] indexed [before, after].
-        method: One of the table's first column.
+        b: pairs right before and wrong after (n10), integers of any shape.
+        c: pairs wrong before and right after (n01), broadcast against ``b``.
+        counts: in place of both, tables ``[..., 2, 2]`` indexed ``[before, after]``.
+        method: one of the table's first column.
 
     Returns:
-        A `McNemarResult` of the tables' shape. The binomial methods take constant time for any counts; their p-values
-        are exact up to 53 discordant pairs and where all of them lean one way, else right to 1e-12 of their value.
+        A :class:`McNemarResult` of the tables' shape. The binomial methods take constant time for any counts; their
+        p-values are exact up to 53 discordant pairs and where all of them lean one way, else right to 1e-12 of their
+        value.
 
     Raises:
-        TypeError: If counts are not integers, or neither or both of (b, c) and counts came.
-        ValueError: If a count is negative or the method unknown.
+        TypeError: where counts are not integers, or neither or both of (b, c) and counts came.
+        ValueError: where a count is negative or the method unknown.
 
     Source: Q. McNemar, Psychometrika 12 (1947) 153; A. L. Edwards, Psychometrika 13 (1948) 185; M. W. Fagerland,
     S. Lydersen, P. Laake, BMC Medical Research Methodology 13 (2013) 91.
 
     Example:
-        >>> from polyweave_torch.functional.mcnemar import mcnemar
+        >>> from polyweave_torch.functional import mcnemar
         >>> result = mcnemar(1, 9)
         >>> print(result.method, f"{result.p_value:.9f}", bool(result.underpowered))
         exact-binomial 0.021484375 True
@@ -142,24 +144,25 @@ def mcnemar_pairs(
     """McNemar's test of every pair of K conditions, from their Gram matrix alone, adjusted for the family.
 
     Args:
-        gram: An `OutcomeGram`, or the integers XᵀX [..., K, K] of outcomes without gaps. Leading dimensions are strata.
-        n: The number of rows [...], wanted with the bare matrix only.
-        method: As for `mcnemar`.
+        gram: an :class:`OutcomeGram`, or the integers XᵀX ``[..., K, K]`` of outcomes without gaps. Leading dimensions
+            are strata.
+        n: the number of rows ``[...]``, wanted with the bare matrix only.
+        method: as for :func:`mcnemar`.
         adjust: ``"holm"``; ``"shaffer"``, which uses that equalities are transitive; ``"discrete-holm"``, which charges
             a pair only for the p-values that its discordants can reach; ``"bh"`` for the false discovery rate; None
             for raw p-values. Each Gram matrix is one family, so each stratum has its own.
-        names: Names of the K conditions, to name the pairs by.
+        names: names of the K conditions, to name the pairs by.
 
     Returns:
-        The pairs (i, j), i < j, in the order (0, 1), (0, 2), ..., (K-2, K-1), with tests and adjusted p-values.
+        :class:`PairwiseMcNemar`: the pairs (i, j), i < j, in the order (0, 1), (0, 2), ..., (K-2, K-1), with tests and
+        adjusted p-values, whose last dimension is the pairs. With K = 2 that is one pair, a p-value of shape ``[1]``.
 
     Raises:
-        ValueError: If ``adjust`` or ``method`` is unknown, or names do not fit the matrix.
+        ValueError: where ``adjust`` or ``method`` is unknown, or names do not fit the matrix.
 
     Example:
         >>> import torch
-        >>> from polyweave_torch.functional.gram import outcome_gram
-        >>> from polyweave_torch.functional.mcnemar import mcnemar_pairs
+        >>> from polyweave_torch.functional import mcnemar_pairs, outcome_gram
         >>> wins = torch.tensor([[1, 0, 0]]).repeat(12, 1)
         >>> pairs = mcnemar_pairs(outcome_gram(wins), names=["new", "old", "older"])
         >>> for first, second, p in zip(pairs.first, pairs.second, pairs.adjusted_p):

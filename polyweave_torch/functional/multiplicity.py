@@ -19,19 +19,19 @@ def holm_bonferroni(p_values: Values) -> Tensor:
     For the m p-values in ascending order, :math:`\tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`.
 
     Args:
-        p_values: Shape [..., m]; the last dimension is one family. NaN (an undefined test) stays NaN and is not
+        p_values: shape ``[..., m]``; the last dimension is one family. NaN (an undefined test) stays NaN and is not
             counted in m.
 
     Returns:
         Adjusted p-values aligned to the input, float64 on the CPU.
 
     Raises:
-        ValueError: If a p-value lies outside [0, 1].
+        ValueError: where a p-value lies outside [0, 1].
 
     Source: S. Holm, Scandinavian Journal of Statistics 6 (1979) 65.
 
     Example:
-        >>> from polyweave_torch.functional.multiplicity import holm_bonferroni
+        >>> from polyweave_torch.functional import holm_bonferroni
         >>> holm_bonferroni([0.01, 0.04, 0.03])
         tensor([0.0300, 0.0600, 0.0600], dtype=torch.float64)
     """
@@ -45,19 +45,19 @@ def benjamini_hochberg(p_values: Values) -> Tensor:
     For the m p-values in ascending order, :math:`\tilde p_{(i)} = \min_{j \ge i} \min(1, m\, p_{(j)} / j)`.
 
     Args:
-        p_values: Shape [..., m]; the last dimension is one family. NaN (an undefined test) stays NaN and is not
+        p_values: shape ``[..., m]``; the last dimension is one family. NaN (an undefined test) stays NaN and is not
             counted in m.
 
     Returns:
         Adjusted p-values aligned to the input, float64 on the CPU.
 
     Raises:
-        ValueError: If a p-value lies outside [0, 1].
+        ValueError: where a p-value lies outside [0, 1].
 
     Source: Y. Benjamini, Y. Hochberg, JRSS B 57 (1995) 289.
 
     Example:
-        >>> from polyweave_torch.functional.multiplicity import benjamini_hochberg
+        >>> from polyweave_torch.functional import benjamini_hochberg
         >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.5])
         tensor([0.0400, 0.0533, 0.0533, 0.5000], dtype=torch.float64)
     """
@@ -76,13 +76,14 @@ def shaffer(p_values: Values) -> Tensor:
     transitive, so with K = 3 the factors are 3, 1, 1 where Holm has 3, 2, 1.
 
     Args:
-        p_values: Shape [..., m]; the last dimension holds the p-values of all pairs, so m must be K(K-1)/2 for some K.
+        p_values: shape ``[..., m]``; the last dimension holds the p-values of all pairs, so m must be K(K-1)/2 for
+            some K.
 
     Returns:
         Adjusted p-values aligned to the input, float64 on the CPU, never above Holm's.
 
     Raises:
-        ValueError: If a p-value lies outside [0, 1] or is NaN, or m is not the number of pairs of anything.
+        ValueError: where a p-value lies outside [0, 1] or is NaN, or m is not the number of pairs of anything.
 
     Source: J. P. Shaffer, JASA 81 (1986) 826, procedure S1.
 
@@ -111,14 +112,15 @@ def discrete_holm(p_values: Values, attainable: Callable[[Tensor], Tensor]) -> T
     is never above Holm's.
 
     Args:
-        p_values: Shape [..., m]; the last dimension is one family. Every value is one that its test can attain.
-        attainable: F of all tests: takes thresholds [..., r, 1] and returns [..., r, m], tests in the input's order.
+        p_values: shape ``[..., m]``; the last dimension is one family. Every value is one that its test can attain.
+        attainable: F of all tests: takes thresholds ``[..., r, 1]`` and returns ``[..., r, m]``, tests in the input's
+            order.
 
     Returns:
         Adjusted p-values aligned to the input, float64 on the CPU.
 
     Raises:
-        ValueError: If a p-value lies outside [0, 1].
+        ValueError: where a p-value lies outside [0, 1].
 
     Source: P. H. Westfall, R. D. Wolfinger, The American Statistician 51 (1997) 3.
 
@@ -151,7 +153,7 @@ def shaffer_factors(conditions: int) -> list[int]:
 
 
 def _ascending(p_values: Values) -> tuple[Tensor, Tensor, Tensor]:
-    """The p-values in stable ascending order with NaN last, that order, and the number of defined ones [..., 1]."""
+    """The p-values in stable ascending order with NaN last, that order, and the number of defined ones ``[..., 1]``."""
     p = torch.as_tensor(p_values, dtype=torch.float64, device="cpu")
     if p.dim() == 0:
         raise ValueError("p_values must have at least one dimension, the family of tests; for one test pass [p]")

@@ -62,7 +62,7 @@ def mcnemar_power(
     Source: R. J. Connor, Biometrics 43 (1987) 207; S. W. Duffy, Biometrics 40 (1984) 1005.
 
     Example:
-        >>> from polyweave_torch.functional.power import mcnemar_power
+        >>> from polyweave_torch.functional import mcnemar_power
         >>> print(f"{mcnemar_power(0.03, 0.13, 120):.3f}")
         0.758
     """
@@ -108,7 +108,7 @@ def mcnemar_sample_size(
             ``alpha`` or ``power`` is outside (0, 1), or ``method`` is unknown.
 
     Example:
-        >>> from polyweave_torch.functional.power import mcnemar_sample_size
+        >>> from polyweave_torch.functional import mcnemar_sample_size
         >>> mcnemar_sample_size(0.1, 0.3), mcnemar_sample_size(0.1, 0.3, method="midp")
         (84, 76)
     """
@@ -170,7 +170,7 @@ def target_per_stratum(p10: float, p01: float, *, alpha: float = 0.05, power: fl
     Source: R. J. Connor, Biometrics 43 (1987) 207.
 
     Example:
-        >>> from polyweave_torch.functional.power import target_per_stratum
+        >>> from polyweave_torch.functional import target_per_stratum
         >>> target_per_stratum(0.03, 0.13), target_per_stratum(0.14, 0.24)
         (156, 296)
     """
@@ -199,7 +199,7 @@ def discordance_from_phi(p0: Numbers, p1: Numbers, phi: Numbers) -> tuple[Tensor
         ValueError: where an accuracy is outside [0, 1], or phi is one that these two accuracies cannot have.
 
     Example:
-        >>> from polyweave_torch.functional.power import discordance_from_phi
+        >>> from polyweave_torch.functional import discordance_from_phi
         >>> p10, p01 = discordance_from_phi(0.7, 0.8, 0.6)
         >>> print(f"{p10:.4f} {p01:.4f}")
         0.0300 0.1300

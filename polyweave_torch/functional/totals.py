@@ -10,7 +10,9 @@ class Bounds(NamedTuple):
     """The smallest and the largest value that the totals allow."""
 
     low: Tensor
+    """Smallest, in the quantity's unit; broadcast over the totals' shapes."""
     high: Tensor
+    """Largest, likewise."""
 
 
 class ChannelBounds(NamedTuple):

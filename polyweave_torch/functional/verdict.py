@@ -18,16 +18,11 @@ from polyweave_torch.functional.composite import (
     usable_scores,
     weights_in_order,
 )
-from polyweave_torch.functional.verdict_report import (
-    Estimator,
-    PairVerdict,
-    Reason,
-    Verdict,
-    VerdictReport,
-    VerdictSettings,
-)
+from polyweave_torch.functional.verdict_report import Estimator, PairVerdict, VerdictReport, VerdictSettings
+from polyweave_torch.functional.verdict_words import Reason, Verdict
 
 CONTROL = "control"
+_UNNAMED = "treatment"
 ESTIMATOR = Estimator("mean composite, paired percentile bootstrap", 1)
 
 
@@ -81,7 +76,7 @@ def verdict(
         trivial_difference: a gain of composites below this is practically none; a fall never is.
         min_pairs: with fewer pairs there is no PROGRESS and no NOISE.
         dissent: the inter-judge Pearson correlation below which judges disagree.
-        alpha: chance of a false alarm, over all treatments.
+        alpha: error rate over all treatments: the chance that any is called changed though none is.
         resamples: of the bootstrap.
         seed: of the bootstrap.
         weights: of the layers in the composite, by name or in their order.
@@ -107,7 +102,7 @@ def verdict(
     Source: the documentation of omk, page "composite", section 4.
 
     Example:
-        >>> from polyweave_torch.functional.verdict import verdict
+        >>> from polyweave_torch.functional import verdict
         >>> control = [[4.0, 4.0], [3.0, 4.0], [4.0, 5.0], [5.0, 3.0]] * 6
         >>> treatment = [[5.0, 4.0], [4.0, 5.0], [4.0, 5.0], [5.0, 4.0]] * 6
         >>> report = verdict(control, treatment, layer_names=("fact", "judge"))
@@ -259,6 +254,3 @@ def _check_length(values: Tensor, samples: int, *, what: str) -> None:
             f"{what} came with {len(values)} samples, but the control with {samples}; all runs must be scored on the "
             "same samples in the same order, with NaN where a score is missing"
         )
-
-
-_UNNAMED = "treatment"

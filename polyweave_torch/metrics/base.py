@@ -14,6 +14,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound="TableMetric")
 
+_BOOKKEEPING = (
+    "_computed",
+    "_update_count",
+    "_to_sync",
+    "_should_unsync",
+    "_enable_grad",
+    "_is_synced",
+    "_cache",
+    "_forward_cache",
+    "compute_on_cpu",
+)
+
 
 class TableMetric(Metric):
     """A metric whose state is a few tensors of fixed shape that add up (or take the maximum) over batches and ranks.
@@ -257,16 +269,3 @@ def wanted_slices(slice_index: Tensor | None, names: tuple[str, ...] | None) -> 
     if slice_index is None:
         raise ValueError(f"slice_index is missing: the metric was built for {len(names)} slices")
     return slice_index
-
-
-_BOOKKEEPING = (
-    "_computed",
-    "_update_count",
-    "_to_sync",
-    "_should_unsync",
-    "_enable_grad",
-    "_is_synced",
-    "_cache",
-    "_forward_cache",
-    "compute_on_cpu",
-)

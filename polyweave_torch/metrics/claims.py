@@ -38,7 +38,7 @@ class ClaimScore(TableMetric):
             that update is counted then.
 
     Example:
-        >>> from polyweave_torch.functional.claims import KnowledgeBase
+        >>> from polyweave_torch.functional import KnowledgeBase
         >>> kb = KnowledgeBase()
         >>> for claim in (("lion", "LionA"), ("mouse", "MouseA"), ("spared", "LionA", "MouseA")):
         ...     kb.assert_claim(claim, "fable")

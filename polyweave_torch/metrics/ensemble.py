@@ -246,6 +246,10 @@ class SoftEnsembleAccuracy(TableMetric):
         validate_args: check values in ``update``, which waits for the device.
         kwargs: see :class:`torchmetrics.Metric`.
 
+    Raises:
+        ValueError: in ``update``, where the shape of ``probs`` is another one, lengths differ, or a value is not a
+            probability or a class.
+
     Example:
         >>> import torch
         >>> metric = SoftEnsembleAccuracy(num_members=2, num_classes=2)

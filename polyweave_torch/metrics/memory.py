@@ -145,6 +145,9 @@ class OutcomeMemory(TableMetric):
 
         Args:
             epoch: the epoch in progress, or one of the references.
+
+        Raises:
+            ValueError: where the epoch is none of these.
         """
         if epoch not in ("current", *REFERENCES):
             raise ValueError(f'epoch must be "current" or one of {list(REFERENCES)}, but is {epoch!r}')

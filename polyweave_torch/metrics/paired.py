@@ -140,6 +140,10 @@ class PairedOutcomes(TableMetric):
             adjust: as in :func:`~polyweave_torch.functional.mcnemar_pairs`.
             pooled: over all slices together, as one family.
             names: of the K conditions, to name the pairs by.
+
+        Returns:
+            :class:`~polyweave_torch.functional.PairwiseMcNemar`. The last dimension is the pairs, also where there is
+            one: ``PairedOutcomes(2).mcnemar().result.p_value`` has shape ``[1]``.
         """
         return mcnemar_pairs(self._outcome_gram(pooled=pooled), method=method, adjust=adjust, names=names)
 
@@ -253,6 +257,8 @@ class McNemarPValue(ChannelCounts):
 
     Raises:
         TypeError: where ``slices`` came.
+        ValueError: where ``method`` is unknown; in ``update``, where neither form came whole, shapes differ or an
+            outcome is not binary.
 
     Example:
         >>> import torch

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -45,11 +45,16 @@ class ProtocolChannels(TableMetric):
         validate_args: check values in ``update``, which waits for the device.
         kwargs: see :class:`torchmetrics.Metric`.
 
+    Raises:
+        TypeError: where a name is not text; in ``record``, where an outcome is neither right nor wrong.
+        ValueError: in ``update``, where lengths differ or an outcome is not binary; in ``merge_state`` and in loading,
+            where the state is not that of this metric.
+
     Example:
         >>> metric = ProtocolChannels()
         >>> for before, after in ((False, True), (False, True), (True, True)):
         ...     easy = metric.record(before, after, "qa-step", "easy")
-        >>> hard = metric.record(True, False, "qa-step", "hard")
+        >>> _ = metric.record(True, False, "qa-step", "hard")
         >>> round(float(easy.c), 4), round(float(easy.gamma), 4), round(float(easy.delta), 4)
         (0.8333, 0.25, 0.6667)
         >>> metric.labels
@@ -57,7 +62,8 @@ class ProtocolChannels(TableMetric):
         >>> from polyweave_torch.functional import phase_plane_diagnosis, quadrant_names, slice_gating_decisions
         >>> quadrant_names(phase_plane_diagnosis(easy).quadrant)
         'HELPFUL'
-        >>> [(gate.slice, gate.activate) for gate in slice_gating_decisions({"easy": easy, "hard": hard})]
+        >>> gates = slice_gating_decisions(metric.estimates(protocol_id="qa-step"))
+        >>> [(gate.slice, gate.activate) for gate in gates]
         [('easy', True), ('hard', False)]
     """
 
@@ -148,9 +154,30 @@ class ProtocolChannels(TableMetric):
         """
         return estimate_channel(self.counts(protocol_id, slice), smoothing=self.smoothing)
 
+    @overload
+    def estimates(self, *, protocol_id: None = None) -> dict[Label, ChannelEstimate]: ...
+
+    @overload
+    def estimates(self, *, protocol_id: str) -> dict[str, ChannelEstimate]: ...
+
+    def estimates(self, *, protocol_id: str | None = None) -> Any:
+        """The channels of all buckets, sorted. All ranks must call this.
+
+        Args:
+            protocol_id: one step, to have its channels by slice, as
+                :func:`~polyweave_torch.functional.slice_gating_decisions` takes them; None for all steps.
+
+        Returns:
+            A dict by ``(protocol_id, slice)``; with ``protocol_id`` a dict by slice, empty where no event of that step
+            was recorded.
+        """
+        channels = self._estimates()
+        if protocol_id is None:
+            return channels
+        return {name: channel for (step, name), channel in channels.items() if step == protocol_id}
+
     @collective
-    def estimates(self) -> dict[Label, ChannelEstimate]:
-        """The channels of all buckets by ``(protocol_id, slice)``, sorted. All ranks must call this."""
+    def _estimates(self) -> dict[Label, ChannelEstimate]:
         return {label: self.estimate(*label) for label in self.labels}
 
     @property

@@ -26,6 +26,9 @@ def forest(
     Returns:
         The figure and its axes.
 
+    Raises:
+        ValueError: where a name holds several differences.
+
     Example:
         >>> from polyweave_torch.functional import paired_difference_interval
         >>> figure, axes = forest({"all": paired_difference_interval([[49, 32], [114, 305]])})

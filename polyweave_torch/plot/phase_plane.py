@@ -52,6 +52,9 @@ def phase_plane(
     Returns:
         The figure and its axes.
 
+    Raises:
+        ValueError: where a channel holds several tables.
+
     Example:
         >>> from polyweave_torch.functional import estimate_channel
         >>> figure, axes = phase_plane({"all": estimate_channel([[49, 32], [114, 305]])})

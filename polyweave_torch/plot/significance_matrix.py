@@ -27,6 +27,9 @@ def significance_matrix(
     Returns:
         The figure and its axes.
 
+    Raises:
+        ValueError: where the pairs are of several families, or ``alpha`` is outside (0, 1).
+
     Example:
         >>> import torch
         >>> from polyweave_torch.functional import mcnemar_pairs, outcome_gram

@@ -28,7 +28,7 @@ def verdict_plot(report: VerdictReport, *, ax: Axes | None = None) -> tuple[Figu
         ValueError: where the report has no treatment, so that there is no difference.
 
     Example:
-        >>> from polyweave_torch.functional.verdict import verdict
+        >>> from polyweave_torch.functional import verdict
         >>> report = verdict([[3.0], [4.0]] * 10, [[4.0], [4.0]] * 10, layer_names=["judge"])
         >>> figure, axes = verdict_plot(report)
         >>> axes.get_title()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from polyweave_torch.evallogs.run import Aligned
+from polyweave_torch.evallogs.alignment import Aligned
 
 DATA = Path(__file__).parents[1] / "data" / "evallogs"
 TRUTH: dict[str, dict[str, Any]] = json.loads((DATA / "TRUTH.json").read_text())

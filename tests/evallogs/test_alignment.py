@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyweave_torch import ProtocolChannels
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.events import to_events
-from polyweave_torch.evallogs.run import Run, Universe, align
+from polyweave_torch.evallogs.run import Run
+from polyweave_torch.evallogs.universe import Universe
 from tests.evallogs.logs import counts
 
 Outcomes = dict[str, int]
@@ -187,3 +189,13 @@ def test_events_feed_protocol_channels() -> None:
     scores = run({"a": -1}, scores=np.array([0.5]))
     with pytest.raises(ValueError, match="threshold"):
         to_events(scores, scores)
+
+
+def test_events_of_runs_without_slices_have_the_default_one() -> None:
+    before, after = run({"a": 0, "b": 1}, "base"), run({"a": 1, "b": 1}, "tuned")
+    channels, unnamed = ProtocolChannels(), ProtocolChannels()
+    for event in to_events(before, after):
+        channels.record(**event)
+        unnamed.record(event["before_correct"], event["after_correct"], event["protocol_id"])
+    assert channels.labels == unnamed.labels == [("base -> tuned", "all")]
+    assert {event["slice"] for event in to_events(before, after, default_slice="math")} == {"math"}

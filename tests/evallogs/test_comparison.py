@@ -17,8 +17,8 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from polyweave_torch.evallogs import Comparison, compare_outcomes, compare_runs, read_run
+from polyweave_torch.evallogs.json_values import read_document
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import read_document
 from polyweave_torch.evallogs.universe import universe_ids
 from polyweave_torch.functional import estimate_channel, phase_plane_diagnosis, quadrant_names
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, align
+from polyweave_torch.evallogs.run import ChoiceError
 from tests.evallogs.logs import DATA, TRUTH, cells, counts, write_lines
 
 FOLDER = DATA / "evalscope_generated"

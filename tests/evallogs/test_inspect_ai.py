@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from polyweave_torch.evallogs import source
+from polyweave_torch.evallogs import archives
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, align
+from polyweave_torch.evallogs.run import ChoiceError
 from tests.evallogs.logs import DATA, write_document
 
 ABOUT = {"task": "sums", "task_version": 3, "model": "m", "packages": {"inspect_ai": "0.3.1"}}
@@ -195,7 +196,7 @@ def test_a_damaged_archive_is_a_clear_error(form: str, tmp_path: Path) -> None:
 
 
 def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_PIECE", 1000)
+    monkeypatch.setattr(archives, "MAX_PIECE", 1000)
     path = archive(tmp_path / "bomb.eval", {"header.json": " " * 100_000})
     assert path.stat().st_size < 1000
     with pytest.raises(ValueError, match=r"header.json unpacks to more than"):

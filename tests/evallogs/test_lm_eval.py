@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, align
+from polyweave_torch.evallogs.run import ChoiceError
 from tests.evallogs.logs import DATA, TRUTH, cells, counts, write_document, write_lines
 
 MMLU = DATA / "lm_eval/mmlu_0shot_vs_5shot"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyweave_torch.evallogs import compare_outcomes, compare_runs, read_run
-from polyweave_torch.evallogs.layout import Section, Table
 from polyweave_torch.evallogs.page import Picture, to_html
+from polyweave_torch.layout import Section, Table
 from tests.callbacks.browser import CHROMIUM, visit
 from tests.evallogs.logs import write_lines
 from tests.evallogs.test_report import SCRIPT, hostile

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, align
+from polyweave_torch.evallogs.run import ChoiceError
 from tests.evallogs.logs import counts
 
 TARGET = np.array([0, 1, 2, 1])

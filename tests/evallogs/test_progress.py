@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from polyweave_torch.cli import main
+from polyweave_torch.evallogs.json_values import read_json_lines
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.source import raw_lines, read_json_lines, watch_reading
+from polyweave_torch.evallogs.source import raw_lines, watch_reading
 from tests.evallogs.logs import write_lines
 
 ROWS = [{"id": item, "correct": item % 3 > 0, "slice": f"s{item % 2}"} for item in range(400)]

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, Run, align
+from polyweave_torch.evallogs.run import ChoiceError, Run
 from tests.evallogs.logs import DATA, counts, write_document
 
 LISTS = DATA / "swebench/verified_final_lists/FINAL_RESULTS.json"

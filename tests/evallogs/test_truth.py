@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.reading import read_run
-from polyweave_torch.evallogs.run import ChoiceError, align
+from polyweave_torch.evallogs.run import ChoiceError
 from tests.evallogs.logs import DATA, TRUTH, cells, counts, slice_counts
 
 MINI, NANO = "openai/gpt-5.4-mini-2026-03-17", "openai/gpt-5-nano-2025-08-07"

@@ -1,13 +1,14 @@
 """Load an example, run it, and find what docs/examples.md says that it prints."""
 
 import contextlib
-import importlib.util
 import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from tests.scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
@@ -22,12 +23,7 @@ class Ran(NamedTuple):
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "examples" / f"{name}.py")
 
 
 def run(main: Callable[..., Any], **options: Any) -> Ran:

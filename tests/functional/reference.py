@@ -1,4 +1,4 @@
-"""Rows of tests/data/stats_reference.json, with the size of each section, so that no row can go missing unseen."""
+"""Peers: rows of tests/data/stats_reference.json, each section with its size so that none goes missing, and scipy."""
 
 import functools
 import json
@@ -6,7 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
+from torch import Tensor
 
 SIZES = {
     "mcnemar": 155,
@@ -53,3 +56,16 @@ def printed(value: float) -> Any:
     exponent = Decimal(repr(value)).as_tuple().exponent
     assert isinstance(exponent, int)
     return pytest.approx(value, rel=0, abs=0.5000001 * 10.0**exponent)
+
+
+def scipy_paired_bootstrap(control: Tensor, treatment: Tensor) -> Any:
+    """Percentile bootstrap of the mean difference, 8000 resamples."""
+    return stats.bootstrap(
+        (control.numpy(), treatment.numpy()),
+        lambda c, t, axis=-1: (t - c).mean(axis),
+        n_resamples=8000,
+        method="percentile",
+        paired=True,
+        batch=500,
+        rng=np.random.default_rng(0),
+    )

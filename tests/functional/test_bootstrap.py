@@ -7,13 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from torch import Tensor
 
 from polyweave_torch.functional import _poisson_draws, _resampling
 from polyweave_torch.functional._poisson_draws import poisson_totals
 from polyweave_torch.functional.bootstrap import BootstrapInterval, exact_binary_bootstrap, paired_bootstrap
-from tests.functional.reference import SIZES, close, section
+from tests.functional.reference import SIZES, close, scipy_paired_bootstrap, section
 
 
 def real_arms(n: int, columns: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -133,15 +132,7 @@ def test_ends_are_linear_quantiles_of_means_over_drawn_pairs(level: float) -> No
 def test_agrees_with_scipy_within_monte_carlo_error(n: int) -> None:
     control, treatment = (arm[:, 0] for arm in real_arms(n, 1))
     ours = paired_bootstrap(control, treatment, resamples=8000)
-    peer = stats.bootstrap(
-        (control.numpy(), treatment.numpy()),
-        lambda c, t, axis=-1: (t - c).mean(axis),
-        n_resamples=8000,
-        method="percentile",
-        paired=True,
-        batch=500,
-        rng=np.random.default_rng(0),
-    )
+    peer = scipy_paired_bootstrap(control, treatment)
     error = peer.standard_error
     assert ours.standard_error.item() == pytest.approx(error, rel=0.04)
     assert ours.low.item() == pytest.approx(peer.confidence_interval.low, abs=0.15 * error)

@@ -1,7 +1,7 @@
 """Accuracies and disagreements of an ensemble against plain Python and the document's own double loop."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -39,15 +39,6 @@ WITH_TARGET: tuple[Callable[..., Tensor], ...] = (
     ensemble_gain,
     oracle_disagreement,
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    # Long rows are shared out over threads, and wait for the slowest: on a busy machine for a long time.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def mean(values: Iterable[Fraction | int | bool]) -> float:

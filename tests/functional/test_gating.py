@@ -12,6 +12,8 @@ from polyweave_torch.functional import (
     Quadrant,
     estimate_channel,
     estimate_slice_channels,
+    mcnemar,
+    paired_difference_interval,
     phase_plane_diagnosis,
     quadrant_names,
     should_activate_step,
@@ -191,6 +193,24 @@ def test_decisions_hold_python_values_and_skip_empty_slices() -> None:
     assert [type(value) for value in decisions[0][:-1]] == [str, float, float, float, float, float, bool]
     assert [decision.activate for decision in decisions] == [False, True]
     assert decisions[1].counts.tolist() == [[1, 9], [1, 9]]
+
+
+def test_smoothing_alone_may_run_a_step_that_changes_nothing() -> None:
+    smoothed, raw = channel(27, 4, 4, 15), channel(27, 4, 4, 15, smoothing=0)
+    assert float(smoothed.delta) == 0.0
+    (decision,) = slice_gating_decisions({"all": smoothed})
+    # (1 - p0)·c - p0·gamma with p0 = 19/50, c = 4.5/32, gamma = 4.5/20.
+    assert decision.expected_gain == pytest.approx(31 / 50 * 4.5 / 32 - 19 / 50 * 4.5 / 20)
+    assert round(decision.expected_gain, 4) == 0.0017
+    assert decision.activate
+    assert not slice_gating_decisions({"all": smoothed}, cost_threshold=0.002)[0].activate
+    assert not slice_gating_decisions({"all": raw})[0].activate
+
+
+def test_the_interval_of_few_samples_is_too_narrow() -> None:
+    assert quadrant_names(phase_plane_diagnosis(channel(5, 3, 0, 4), by="interval").quadrant) == "HELPFUL"
+    assert float(paired_difference_interval([[5, 3], [0, 4]]).low) < 0
+    assert float(mcnemar(0, 3).p_value) == 0.25
 
 
 def test_bad_input_is_named() -> None:

@@ -25,20 +25,13 @@ def with_nan(p: list[float | None]) -> list[float]:
     return [math.nan if value is None else value for value in p]
 
 
-def test_every_holm_row_of_the_reference() -> None:
+@pytest.mark.parametrize("name", ["holm", "textbook.holm"])
+def test_every_holm_row_of_the_reference(name: str) -> None:
     run = 0
-    for row in section("holm"):
+    for row in section(name):
         assert holm_bonferroni(row["p"]).tolist() == [close(value) for value in row["adj"]]
         run += 1
-    assert run == SIZES["holm"]
-
-
-def test_every_textbook_holm_row() -> None:
-    run = 0
-    for row in section("textbook.holm"):
-        assert holm_bonferroni(row["p"]).tolist() == [close(value) for value in row["adj"]]
-        run += 1
-    assert run == SIZES["textbook.holm"]
+    assert run == SIZES[name]
 
 
 def test_an_undefined_p_value_stays_undefined_and_is_not_counted() -> None:

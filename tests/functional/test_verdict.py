@@ -18,7 +18,9 @@ from torch import Tensor
 from polyweave_torch.functional._verdict_pairs import decide
 from polyweave_torch.functional.bootstrap import exact_binary_bootstrap, paired_bootstrap
 from polyweave_torch.functional.verdict import verdict
-from polyweave_torch.functional.verdict_report import PairVerdict, Reason, Verdict, VerdictReport
+from polyweave_torch.functional.verdict_report import PairVerdict, VerdictReport
+from polyweave_torch.functional.verdict_words import Reason, Verdict
+from tests.functional.reference import scipy_paired_bootstrap
 
 nan = math.nan
 LAYERS = ("fact", "judge")
@@ -289,15 +291,7 @@ def test_the_composites_interval_agrees_with_scipy() -> None:
     pair = judged(control, treatment, resamples=8000)
     before, after = composites(control), composites(treatment)
     kept = ~(before.isnan() | after.isnan())
-    peer = stats.bootstrap(
-        (before[kept].numpy(), after[kept].numpy()),
-        lambda c, t, axis=-1: (t - c).mean(axis),
-        n_resamples=8000,
-        method="percentile",
-        paired=True,
-        batch=500,
-        rng=np.random.default_rng(0),
-    )
+    peer = scipy_paired_bootstrap(before[kept], after[kept])
     assert pair.low.item() == pytest.approx(peer.confidence_interval.low, abs=0.15 * peer.standard_error)
     assert pair.high.item() == pytest.approx(peer.confidence_interval.high, abs=0.15 * peer.standard_error)
 

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from polyweave_torch.functional._verdict_text import _SENTENCES
 from polyweave_torch.functional.verdict import verdict
-from polyweave_torch.functional.verdict_report import _SENTENCES, Reason, Verdict, VerdictReport
+from polyweave_torch.functional.verdict_report import VerdictReport
+from polyweave_torch.functional.verdict_words import Reason, Verdict
 
 nan = math.nan
 

@@ -1,6 +1,5 @@
 """The eager vote against votes counted in plain Python."""
 
-from collections.abc import Iterator
 from itertools import pairwise, product
 
 import pytest
@@ -21,15 +20,6 @@ from polyweave_torch.kernels.vote import (
     slice_members,
 )
 from tests.functional.ensembles import columns, count, random_labels
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    # Long rows are shared out over threads, and wait for the slowest: on a busy machine for a long time.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def vote_by_chunks(

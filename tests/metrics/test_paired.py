@@ -199,6 +199,13 @@ def test_pairs_can_be_named() -> None:
     assert torch.equal(pairs.adjusted_p, metric.mcnemar().adjusted_p)
 
 
+def test_two_conditions_are_one_pair() -> None:
+    metric = PairedOutcomes(2)
+    metric.update(outcomes(60, 2))
+    pairs = metric.mcnemar()
+    assert pairs.result.p_value.shape == pairs.adjusted_p.shape == (1,)
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="num_conditions must be at least 1"):
         PairedOutcomes(0)

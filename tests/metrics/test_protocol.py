@@ -69,6 +69,18 @@ def test_other_outcomes_are_refused(outcome: Any) -> None:
         ProtocolChannels().record(outcome, True)
 
 
+def test_the_channels_of_one_step_are_by_slice() -> None:
+    metric = ProtocolChannels()
+    for step, name, after in (("ask", "hard", True), ("verify", "easy", False), ("ask", "easy", True)):
+        metric.record(False, after, step, name)
+    asked = metric.estimates(protocol_id="ask")
+    assert list(asked) == ["easy", "hard"]
+    assert same(asked, {name: metric.estimate("ask", name) for name in ("easy", "hard")})
+    assert [gate.slice for gate in slice_gating_decisions(asked)] == ["easy", "hard"]
+    assert metric.estimates(protocol_id="tell") == {}
+    assert list(metric.estimates()) == metric.labels
+
+
 def test_defaults_and_unknown_buckets() -> None:
     metric = ProtocolChannels(default_slice="any", smoothing=0)
     metric.record(True, False)
@@ -125,6 +137,7 @@ def other_labels() -> dict[str, Any]:
     read = {
         "labels": metric.labels,
         "tables": metric.estimates(),
+        "of one step": metric.estimates(protocol_id="ask"),
         "counts": metric.counts("ask", "a"),
         "unknown": metric.counts("none", "none"),
     }
@@ -141,5 +154,6 @@ def test_ranks_join_by_label(pool: RankPool, world: int) -> None:
     for read in pool.run(world, other_labels):
         assert read["labels"] == alone.labels
         assert same(read["tables"], alone.estimates())
+        assert same(read["of one step"], alone.estimates(protocol_id="ask"))
         assert same(read["counts"], alone.counts("ask", "a"))
         assert not read["unknown"].any()

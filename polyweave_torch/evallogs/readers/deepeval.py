@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import JsonStream
+from polyweave_torch.evallogs.json_values import entries
 from polyweave_torch.evallogs.options import Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import JsonStream, entries, open_log
+from polyweave_torch.evallogs.source import open_log
 
 NAME = "deepeval"
 OPTIONS = frozenset({"epochs", "metric", "id", "slice", "arm", "threshold"})

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import JsonStream
 from polyweave_torch.evallogs.options import Options, label
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import JsonStream, open_log
+from polyweave_torch.evallogs.source import open_log
 
 NAME = "evalplus"
 OPTIONS = frozenset({"epochs", "metric", "arm"})

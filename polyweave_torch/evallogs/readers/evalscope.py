@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from polyweave_torch.evallogs.json_values import read_json_lines
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import read_json_lines
 
 NAME = "evalscope"
 OPTIONS = frozenset({"metric", "epochs", "id", "slice", "arm", "threshold"})

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import read_array
+from polyweave_torch.evallogs.json_values import read_json_lines
 from polyweave_torch.evallogs.options import Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import read_array, read_json_lines, read_parquet, read_table
+from polyweave_torch.evallogs.tables import read_parquet, read_table
 
 OPTIONS = frozenset({"epochs", "id", "correct", "slice", "arm", "threshold"})
 

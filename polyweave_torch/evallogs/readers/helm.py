@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import read_array
+from polyweave_torch.evallogs.json_values import entries, part, read_document
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import entries, part, read_array, read_document
 
 NAME = "helm"
 OPTIONS = frozenset({"metric", "epochs", "id", "slice", "arm", "threshold"})

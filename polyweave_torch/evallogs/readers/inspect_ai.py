@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from polyweave_torch.evallogs.archives import open_member, read_member
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import JsonStream
+from polyweave_torch.evallogs.json_values import entries, parse, part
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import JsonStream, decode, entries, open_log, open_member, parse, part, read_member
+from polyweave_torch.evallogs.source import decode, open_log
 
 NAME = "inspect_ai"
 OPTIONS = frozenset({"scorer", "metric", "epochs", "id", "slice", "arm", "threshold"})

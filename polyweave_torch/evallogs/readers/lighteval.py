@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from polyweave_torch.evallogs.json_values import part
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.readers.tasks import find_tasks, item_of, of_one_task, slice_of
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import part, read_parquet
+from polyweave_torch.evallogs.tables import read_parquet
 
 NAME = "lighteval"
 OPTIONS = frozenset({"metric", "id", "slice", "arm", "threshold"})

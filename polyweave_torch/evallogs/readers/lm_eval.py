@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from polyweave_torch.evallogs.json_stream import read_array
+from polyweave_torch.evallogs.json_values import part, read_document, read_json_lines
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.readers.tasks import Task, find_tasks, item_of, of_one_task, slice_of
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
-from polyweave_torch.evallogs.source import part, read_array, read_document, read_json_lines
 
 NAME = "lm_eval"
 OPTIONS = frozenset({"filter", "metric", "id", "slice", "arm", "threshold"})

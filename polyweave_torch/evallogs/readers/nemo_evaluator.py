@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_values import read_json_lines
 from polyweave_torch.evallogs.options import Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import read_json_lines
 
 NAME = "nemo_evaluator"
 OPTIONS = frozenset({"epochs", "id", "slice", "arm", "threshold"})

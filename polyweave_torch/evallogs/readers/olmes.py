@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from polyweave_torch.evallogs.json_values import part, read_json_lines
 from polyweave_torch.evallogs.options import Options, choose, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.readers.tasks import find_tasks, item_of, of_one_task, slice_of
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import part, read_json_lines
 
 NAME = "olmes"
 OPTIONS = frozenset({"metric", "id", "slice", "arm", "threshold"})

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_values import part, read_json_lines
 from polyweave_torch.evallogs.options import Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import part, read_json_lines
 
 NAME = "openai_evals"
 OPTIONS = frozenset({"epochs", "slice", "arm", "threshold"})

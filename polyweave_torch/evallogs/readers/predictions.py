@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from polyweave_torch.evallogs.archives import UNPACKING
 from polyweave_torch.evallogs.files import one_file
 from polyweave_torch.evallogs.options import Options, choose
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import MAX_PIECE, UNPACKING
+from polyweave_torch.evallogs.source import MAX_PIECE
 from polyweave_torch.functional.votes import majority_vote
 
 NAME = "predictions"

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_stream import JsonStream
+from polyweave_torch.evallogs.json_values import part, read_json_lines
 from polyweave_torch.evallogs.options import Options, choose, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, fingerprint, outcome
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import JsonStream, open_log, part, read_json_lines
+from polyweave_torch.evallogs.source import open_log
 
 NAME = "promptfoo"
 OPTIONS = frozenset({"provider", "metric", "epochs", "id", "slice", "arm", "threshold"})

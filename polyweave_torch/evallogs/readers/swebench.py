@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.files import one_file
+from polyweave_torch.evallogs.json_values import read_document
 from polyweave_torch.evallogs.options import Options, choose
 from polyweave_torch.evallogs.outline import Outline
 from polyweave_torch.evallogs.rows import Rows
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.source import read_document
 
 NAME = "swebench"
 OPTIONS = frozenset({"slice", "arm"})

@@ -16,7 +16,7 @@ def claims_line(name: str, scores: ClaimScores) -> str:
         scores: from :func:`score_claims`.
 
     Example:
-        >>> from polyweave_torch.functional.claims import KnowledgeBase, score_claims
+        >>> from polyweave_torch.functional import KnowledgeBase, score_claims
         >>> kb = KnowledgeBase()
         >>> kb.assert_claim(("lion", "LionA"), "fable")
         >>> claims_line("fable", score_claims(kb, "fable", [("lion", "Leo")]))
@@ -35,7 +35,7 @@ def claims_table(scored: Iterable[tuple[str, ClaimScores]]) -> str:
         scored: name and scores of each document.
 
     Example:
-        >>> from polyweave_torch.functional.claims import KnowledgeBase, score_claims
+        >>> from polyweave_torch.functional import KnowledgeBase, score_claims
         >>> kb = KnowledgeBase()
         >>> kb.assert_claim(("lion", "LionA"), "fable")
         >>> kb.assert_claim(("brave", "LionA"), "fable")

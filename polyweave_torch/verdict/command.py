@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from polyweave_torch.functional.verdict import CONTROL, verdict
-from polyweave_torch.verdict_files import CHECK_LAYERS, Columns, LayerFile, read_layer_file, sample_order
+from polyweave_torch.verdict.files import CHECK_LAYERS, Columns, LayerFile, read_layer_file, sample_order
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from polyweave_torch.evallogs.source import head, read_json_lines, read_table
+from polyweave_torch.evallogs.json_values import read_json_lines
+from polyweave_torch.evallogs.source import head
+from polyweave_torch.evallogs.tables import read_table
 from polyweave_torch.functional.composite import layer_score
 
 CHECK_LAYERS: Mapping[str, str] = {

@@ -1,0 +1,1 @@
+"""The room of the command ``polyweave-torch verdict``: from files of scores or checks to a release verdict."""
