@@ -64,8 +64,8 @@ class EnsembleMonitor(OutcomeMonitor):
         name: first part of every key.
 
     Raises:
-        ValueError: where a size is below 1, or ``votes`` or ``target`` is of another type; in validation, where there are
-            no votes or they have another shape.
+        ValueError: where a size is below 1, or ``votes`` or ``target`` is of another type; in validation, where there
+            are no votes or they have another shape.
         TypeError: in validation, where votes are not integers.
 
     Example:
