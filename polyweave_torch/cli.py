@@ -3,7 +3,9 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +13,8 @@ from polyweave_torch.ablation import command as ablate
 from polyweave_torch.claims import command as claims
 from polyweave_torch.evallogs import command as compare
 from polyweave_torch.verdict import command as verdict
+
+_UNFORESEEN = "Exit code 3: an error that nobody foresaw, with its traceback."
 
 
 class _Room(NamedTuple):
@@ -24,10 +28,13 @@ class _Room(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 where a gate failed, or 2 for bad input."""
+    """Run a command and return its exit code: 0, 1 where a gate failed, 2 for bad input, or 3 for an error of ours."""
     parser = argparse.ArgumentParser(
-        prog="polyweave-torch", description="Paired diagnostics: what did a change correct, what did it corrupt?"
+        prog="polyweave-torch",
+        description="Paired diagnostics: what did a change correct, what did it corrupt?",
+        epilog=_UNFORESEEN,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('polyweave-torch')}")
     commands = parser.add_subparsers(dest="command", required=True)
     rooms = {
         "demo": _Room(
@@ -62,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ),
     }
     for name, room in rooms.items():
-        room.add_arguments(commands.add_parser(name, help=room.about, description=room.about))
+        room.add_arguments(commands.add_parser(name, help=room.about, description=room.about, epilog=_UNFORESEEN))
     arguments = parser.parse_args(argv)
     room = rooms[arguments.command]
     try:
@@ -74,6 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = _unopened(error, room.reads) if isinstance(error, OSError) else error
         print(f"polyweave-torch {arguments.command}: {said}", file=sys.stderr)
         return 2
+    except Exception:  # Python's own exit code, 1, would say that a gate failed
+        traceback.print_exc()
+        return 3
 
 
 def _unopened(error: OSError, reads: str) -> str:

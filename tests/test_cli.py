@@ -1,11 +1,13 @@
 """The command line as a whole: help, exit codes, and what is said of files that can't be opened."""
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from polyweave_torch.cli import main
+from polyweave_torch.evallogs import command as compare
 
 COMMANDS = ("verdict", "ablate", "claims", "compare")
 ROOT = Path(__file__).parents[1]
@@ -35,6 +37,27 @@ def test_help_says_what_the_exit_codes_mean(command: str, capsys: pytest.Capture
     said = " ".join(capsys.readouterr().out.split())
     assert "Exit code 0 " in said
     assert "2 for bad input." in said
+    assert "Exit code 3: an error that nobody foresaw" in said
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"polyweave-torch {metadata.version('polyweave-torch')}\n"
+
+
+def test_an_error_that_nobody_foresaw_is_no_failed_gate(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*args: object, **options: object) -> None:
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(compare, "compare_runs", broken)
+    assert main(["compare", "run.csv", "run.csv", "--fail-on", "regress"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert "ZeroDivisionError: unforeseen" in said
 
 
 @pytest.mark.parametrize(

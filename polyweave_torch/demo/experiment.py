@@ -41,7 +41,8 @@ def run_demo(out: Path, *, seed: int = 0, epochs: int = 15, members: int = 5, pr
     """Run the experiment into a folder and print its report.
 
     Args:
-        out: folder for ``report.md``, ``report.json``, ``predictions.npz`` and the logs; an earlier run's are replaced.
+        out: folder for ``report.md``, ``report.json``, ``predictions.npz``, the logs and their tables (``csv``); an
+            earlier run's are replaced.
         seed: the same seed gives the same report.
         epochs: passes over the training images.
         members: networks in each ensemble.
@@ -85,6 +86,7 @@ def run_demo(out: Path, *, seed: int = 0, epochs: int = 15, members: int = 5, pr
     (out / "report.md").write_text(to_markdown(report))
     print(to_text(report))
     print(f"Report: {out / 'report.md'}, {out / 'report.json'}. Predictions: {out / 'predictions.npz'}.")
+    print(f"The same as tables, for a spreadsheet: {out / 'csv'}.")
     print(f"Logs: {out / 'logs'}. Look at them with: tensorboard --logdir {out / 'logs'} (or: make board)")
     return report
 

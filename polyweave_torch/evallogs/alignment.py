@@ -47,6 +47,7 @@ def align(
     missing: Literal["drop", "wrong"] = "drop",
     errors: Literal["drop", "wrong"] = "drop",
     universe: Universe | None = None,
+    prompts_may_differ: bool = False,
 ) -> Aligned:
     """Bring runs to the same items, by id, never by position. Items stand in the order of the first run.
 
@@ -58,6 +59,7 @@ def align(
         errors: what an item counts as in a run that failed on it.
         universe: the items that count; one that a run doesn't name is wrong there. Needed by runs that name only
             what they got right.
+        prompts_may_differ: whether prompts that differ are no warning.
 
     Raises:
         ValueError: where ids contradict each other, have nothing in common, or lie outside the universe.
@@ -70,6 +72,7 @@ def align(
     candidates = runs[0].ids
     rows = np.stack([np.arange(len(candidates)), *(_rows_of(candidates, place) for place in places)], 1)
     shared = int((rows[:, -1] >= 0).sum())
+    overlap_warnings = _overlap_warnings(runs, int((rows >= 0).all(1).sum())) if universe is None else []
     if universe is not None or missing == "wrong":
         candidates = list(dict.fromkeys(name for run in runs for name in run.ids))
         candidates = candidates if universe is None else universe_ids(universe, candidates)
@@ -105,7 +108,8 @@ def align(
         warnings=[
             *_run_warnings(runs),
             *_twin_warnings(runs),
-            *_difference_warnings(runs, differ, len(ids)),
+            *overlap_warnings,
+            *_difference_warnings(runs, 0 if prompts_may_differ else differ, len(ids)),
             *slice_warnings,
         ],
         prompts_differ=differ,
@@ -280,6 +284,20 @@ def _twin_warnings(runs: list[Run]) -> list[str]:
         "(--arm BEFORE AFTER)"
         for path in dict.fromkeys(twins)
     ]
+
+
+def _overlap_warnings(runs: list[Run], shared: int) -> list[str]:
+    """A warning where more than 5 % of the items of a run are not in every run, with an item of each run that lacks."""
+    items = max(len(run.ids) for run in runs)
+    if 20 * (items - shared) <= items:
+        return []
+    common = set(runs[0].ids).intersection(*(run.ids for run in runs[1:]))
+    alone = [next((name for name in run.ids if name not in common), None) for run in runs]
+    sides = ("only before", "only after") if len(runs) == 2 else tuple(f"of {run.name} is not" for run in runs)
+    examples = [f"{name!r} {side}" for name, side in zip(alone, sides, strict=True) if name is not None]
+    form = "; ids that differ in form (leading zeros, prefixes) do not match" if len(examples) > 1 else ""
+    every = "both" if len(runs) == 2 else f"all {len(runs)}"
+    return [f"only {shared} of {items} items are in {every} runs, for instance {', '.join(examples)}{form}"]
 
 
 def _difference_warnings(runs: list[Run], differ: int, items: int) -> list[str]:

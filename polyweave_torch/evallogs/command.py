@@ -8,6 +8,7 @@ from pathlib import Path
 
 from polyweave_torch.evallogs.comparison import PAGE_FLIPS, SHOWN_FLIPS, Comparison, compare_runs
 from polyweave_torch.evallogs.figures import write_figures
+from polyweave_torch.evallogs.options import FieldError
 from polyweave_torch.evallogs.progress import reading_bar
 from polyweave_torch.evallogs.reading import read_run
 from polyweave_torch.evallogs.run import ChoiceError, Run
@@ -41,7 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"list so many flipped items in each direction (default: {SHOWN_FLIPS}, in a page {PAGE_FLIPS})",
     )
     files.add_argument("--flips-out", type=Path, metavar="FILE", help="write all flipped items, one JSON object a line")
-    reading = parser.add_argument_group("reading", "needed where a log leaves a choice; the error lists what there is")
+    reading = parser.add_argument_group(
+        "reading",
+        "needed where a log leaves a choice; the error lists what there is. Columns of other names than the usual ones "
+        "are chosen by --id, --correct and --slice: polyweave-torch compare old.csv new.csv --id question --correct "
+        "grade --slice topic",
+    )
     reading.add_argument("--format", help="the format of the logs, where their content doesn't tell")
     reading.add_argument(
         "--arm", nargs="+", metavar="NAME", help="the arms to compare in one file, or one for each run"
@@ -67,6 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="drop",
         help="items that a run failed on; dropped by default, since an error mostly says nothing of the model, "
         "while ablate counts them as wrong (default: %(default)s)",
+    )
+    aligning.add_argument(
+        "--prompts-may-differ", action="store_true", help="the prompt is the change: don't flag prompts that differ"
     )
     aligning.add_argument("--universe", metavar="FILE|N", help="the items that count: their ids, or how many they are")
     tests = parser.add_argument_group("tests")
@@ -105,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         level=arguments.level,
         alpha=arguments.alpha,
         method=arguments.method,
+        prompts_may_differ=arguments.prompts_may_differ,
     )
     if arguments.html:
         flips = PAGE_FLIPS if arguments.flips is None else arguments.flips
@@ -130,8 +140,18 @@ def _read(arguments: argparse.Namespace) -> list[Run]:
         )
     if arms and len(arms) != len(paths):
         raise ValueError(f"--arm names {counted(len(arms), 'arm')} for {len(paths)} runs; name one for each")
+    runs: list[Run] = []
     try:
-        return [_read_one(path, arm, arguments) for path, arm in zip(paths, arms or [None] * len(paths), strict=True)]
+        for path, arm in zip(paths, arms or [None] * len(paths), strict=True):
+            runs.append(_read_one(path, arm, arguments))
+        return runs
+    except FieldError as error:
+        if not runs:
+            raise
+        raise ValueError(
+            f"{error}. --id, --correct and --slice hold for all runs, so the files must name their columns alike; from "
+            "Python, read_run takes other names for each"
+        ) from error
     except ChoiceError as error:
         if arms or error.option not in ("arm", "provider") or len({*map(os.path.normpath, paths)}) == len(paths):
             raise

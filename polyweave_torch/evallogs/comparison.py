@@ -38,7 +38,7 @@ PAGE_FLIPS = 200
 class Comparison:
     """What changed from the first to the last of several runs over the same items.
 
-    Its parts are what :meth:`to_dict` returns; ``str()`` is the report of at most 100 columns.
+    Its parts are what :meth:`to_dict` returns; ``print(comparison)`` prints :meth:`to_text`.
 
     Example:
         >>> from polyweave_torch.evallogs import compare_outcomes
@@ -57,21 +57,28 @@ class Comparison:
         """The verdict: REGRESS CAUTIOUS PROGRESS EQUIVALENT UNDERPOWERED or NOISE."""
         return str(self.numbers["verdict"]["label"])
 
-    def flips(self, *, corrupted: bool) -> Iterator[dict[str, Any]]:
-        """The items that were right and became wrong (``corrupted``), or wrong and became right, in their order.
+    def flips(self, *, corrupted: bool | None = None) -> Iterator[dict[str, Any]]:
+        """The items that flipped, in their order.
+
+        Args:
+            corrupted: True: only those that were right and became wrong; False: only those that became right; None:
+                both.
 
         Yields:
-            ``id``, ``slice``, ``before`` and ``after`` (right?), ``answer_before``, ``answer_after``; what is not known
-            is None.
+            ``id``, ``slice``, ``direction`` ("corrupted" or "corrected"), ``before`` and ``after`` (right?),
+            ``answer_before``, ``answer_after``; what is not known is None.
         """
         before, after = self.aligned.correct[:, 0], self.aligned.correct[:, -1]
         slices, answers = self.aligned.slices, self.aligned.answers
-        for item in np.flatnonzero((before != after) & (before == corrupted)).tolist():
+        flipped = before != after if corrupted is None else (before != after) & (before == corrupted)
+        for item in np.flatnonzero(flipped).tolist():
+            was_right = bool(before[item])
             yield {
                 "id": self.aligned.ids[item],
                 "slice": slices[item] if slices else None,
-                "before": corrupted,
-                "after": not corrupted,
+                "direction": "corrupted" if was_right else "corrected",
+                "before": was_right,
+                "after": not was_right,
                 "answer_before": answers[0][item] if answers else None,
                 "answer_after": answers[-1][item] if answers else None,
             }
@@ -188,6 +195,7 @@ def compare_runs(
     level: float = 0.95,
     alpha: float = 0.05,
     method: Method = "auto",
+    prompts_may_differ: bool = False,
 ) -> Comparison:
     """Align two or more runs by item and compare them: the first with the last, and from three on all pairs.
 
@@ -202,6 +210,7 @@ def compare_runs(
         level: confidence level of the intervals.
         alpha: error rate of the tests.
         method: McNemar's test that decides, as in :func:`~polyweave_torch.functional.mcnemar`.
+        prompts_may_differ: the prompt is the change: where prompts differ, neither warn nor be CAUTIOUS for it.
 
     Returns:
         :class:`Comparison`. Runs whose outcomes are not 0 and 1 are compared by the paired bootstrap of their scores.
@@ -219,22 +228,30 @@ def compare_runs(
         >>> comparison.label, comparison.to_dict()["counts"], comparison.to_dict()["alignment"]["only_after"]
         ('UNDERPOWERED', {'n00': 0, 'n01': 1, 'n10': 1, 'n11': 1}, 1)
     """
-    aligned = align(runs, missing=missing, errors=errors, universe=universe)
+    aligned = align(runs, missing=missing, errors=errors, universe=universe, prompts_may_differ=prompts_may_differ)
     if not aligned.ids:
         raise ValueError(
             f"no item has an outcome in every run: {aligned.alignment['unscored']} are unscored and "
             f"{aligned.alignment['errors']} failed; check the metric, or count failures with errors='wrong' "
             "(--errors wrong)"
         )
-    return compare_aligned(aligned, margin=margin, level=level, alpha=alpha, method=method)
+    return compare_aligned(
+        aligned, margin=margin, level=level, alpha=alpha, method=method, prompts_may_differ=prompts_may_differ
+    )
 
 
 def compare_aligned(
-    aligned: Aligned, *, margin: float | None, level: float, alpha: float, method: Method
+    aligned: Aligned,
+    *,
+    margin: float | None,
+    level: float,
+    alpha: float,
+    method: Method,
+    prompts_may_differ: bool = False,
 ) -> Comparison:
     """Compare runs that are aligned already; arguments as for :func:`compare_runs`."""
     check_open_unit(alpha, name="alpha")
-    settings = Settings(margin, level, alpha, method)
+    settings = Settings(margin, level, alpha, method, prompts_may_differ)
     numbers = compare_scores(aligned, settings) if aligned.scores is not None else compare_correct(aligned, settings)
     data: dict[str, Any] = plain(
         {

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 EPOCHS = ("first", "mean", "majority", "any", "all")
+_FEW = 0.05
+"""A share of fractional items below which they are taken for an accident."""
 
 
 def epoch_order(epochs: Sequence[float | str | None]) -> NDArray[np.int64]:
@@ -70,9 +72,16 @@ def epoch_warnings(items: NDArray[np.int64], values: NDArray[np.float64], how: s
         warnings.append(
             f"{int(lost.sum())} of {len(values)} attempts failed or are unscored, and have no part in {how}"
         )
+    scored, total = np.bincount(items, ~lost), np.bincount(items, np.where(lost, 0.0, values))
+    if how == "mean" and bool(np.isin(values[~lost], (0.0, 1.0)).all()):
+        between = int(((total > 0) & (total < scored)).sum())
+        if 0 < between < _FEW * len(number):
+            warnings.append(
+                f"{between} of {len(number)} items {'has' if between == 1 else 'have'} a score between 0 and 1, so the "
+                "bootstrap decides and not McNemar's test; --epochs majority keeps McNemar"
+            )
     if how == "majority":
-        scored = np.bincount(items, ~lost)
-        ties = (2 * np.bincount(items, np.where(lost, 0.0, values)) == scored) & (scored > 0)
+        ties = (2 * total == scored) & (scored > 0)
         if ties.any():
             warnings.append(f"{int(ties.sum())} items are an even split of their epochs, which counts as wrong")
     return warnings

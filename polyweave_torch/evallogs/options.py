@@ -8,6 +8,10 @@ from typing import Any
 from polyweave_torch.evallogs.run import ChoiceError
 
 
+class FieldError(ValueError):
+    """A row lacks a field that was named."""
+
+
 @dataclass(frozen=True)
 class Options:
     """The options of :func:`~polyweave_torch.evallogs.read_run`, which describes them."""
@@ -45,14 +49,18 @@ def choose(wanted: str | None, choices: Sequence[str], *, option: str, where: st
 
 
 def lookup(row: Mapping[str, Any], path: str, where: str, *, inside: Sequence[str] = ()) -> Any:
-    """The field of a row: by its name, by a dotted path, or by either inside one of some parts of the row."""
+    """The field of a row: by its name, by a dotted path, or by either inside one of some parts of the row.
+
+    Raises:
+        FieldError: where there is none.
+    """
     if path in row:
         return row[path]
     for start in ("", *inside):
         found, value = _follow(row, f"{start}.{path}" if start else path)
         if found:
             return value
-    raise ValueError(f"{where}: no field {path!r}; there are {', '.join(map(str, row))}")
+    raise FieldError(f"{where}: no field {path!r}; there are {', '.join(map(str, row))}")
 
 
 def _follow(row: Any, path: str) -> tuple[bool, Any]:

@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     level: float
     alpha: float
     method: Method
+    prompts_may_differ: bool = False
 
 
 def compare_correct(aligned: Aligned, settings: Settings) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def compare_correct(aligned: Aligned, settings: Settings) -> dict[str, Any]:
         discordant=int(test["discordant"]),
         underpowered=bool(test["underpowered"]),
         slices_down=[name for name, row in slices.items() if row["p_adjusted"] < settings.alpha and row["delta"] < 0],
-        prompts_differ=aligned.prompts_differ > 0,
+        prompts_differ=aligned.prompts_differ > 0 and not settings.prompts_may_differ,
         equivalent=None if equivalence is None else bool(equivalence["equivalent"]),
     )
     accuracy = wilson_interval(correct.sum(0), len(correct), level=settings.level)

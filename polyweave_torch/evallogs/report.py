@@ -29,10 +29,18 @@ def report_sections(numbers: Numbers) -> list[Section]:
 
 def _verdict(numbers: Numbers) -> Section:
     verdict = numbers["verdict"]
-    blocks: list[str | list[str] | Table] = [[_reason(code, numbers) for code in verdict["reasons"]]]
+    reasons = [_reason(code, numbers) for code in verdict["reasons"]]
+    blocks: list[str | list[str] | Table] = [[*_which_pair(numbers), *reasons]]
     if numbers["warnings"]:
         blocks += ["Warnings:", list(numbers["warnings"])]
     return Section(f"{verdict['label']}: {verdict['action']}", blocks)
+
+
+def _which_pair(numbers: Numbers) -> list[str]:
+    names = _names(numbers)
+    if len(names) < 3:
+        return []
+    return [f"verdict of {names[0]} -> {names[-1]}, the first run against the last of {len(names)}; pairs below"]
 
 
 def _reason(code: str, numbers: Numbers) -> str:
@@ -50,7 +58,7 @@ def _reason(code: str, numbers: Numbers) -> str:
         "not-significant": _unchanged(numbers) or f"{what} changed within chance: {size}, {basis}",
         "slice-down": f"slice {name} fell by more than chance, also when all slices are taken into account",
         "prompts-differ": f"the runs asked differently on {numbers['prompts_differ']} items: the prompt may be what "
-        "changed, and not the model",
+        "changed, and not the model; where that is the change: --prompts-may-differ",
         "equivalent": f"the difference is shown to be smaller than the margin of {margin}",
         "not-equivalent": f"the difference is not shown to be smaller than the margin of {margin}",
         "underpowered": f"only {counted(discordant or 0, 'item')} changed; fewer than 25 can show little",

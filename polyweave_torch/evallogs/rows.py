@@ -16,6 +16,7 @@ from polyweave_torch.evallogs.options import Options
 from polyweave_torch.evallogs.run import ChoiceError, Run
 
 _T = TypeVar("_T")
+_WANTED = "expected an outcome (true or false, yes or no, a number)"
 _WORDS = {
     **dict.fromkeys(("true", "yes", "pass", "passed", "correct", "right", "resolved", "1"), 1.0),
     **dict.fromkeys(("false", "no", "fail", "failed", "incorrect", "wrong", "unresolved", "0"), 0.0),
@@ -30,19 +31,19 @@ def outcome(value: Any, where: str) -> float:
     if value is None:
         return math.nan
     if isinstance(value, str):
-        value = value.strip().lower()
-        if value in _WORDS:
-            return _WORDS[value]
+        word = value.strip().lower()
+        if word in _WORDS:
+            return _WORDS[word]
     if isinstance(value, (str, bool, int, float)):
         try:
             number = float(value)
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"{where}: expected an outcome (true, false or a number), but found {value!r}") from error
+            raise ValueError(f"{where}: {_WANTED}, but found {value!r}") from error
         if math.isinf(number):
-            raise ValueError(f"{where}: expected an outcome (true, false or a number), but found an infinite score")
+            raise ValueError(f"{where}: {_WANTED}, but found an infinite score")
         return number
     parts = f" with {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""
-    raise ValueError(f"{where}: expected an outcome (true, false or a number), but found {type(value).__name__}{parts}")
+    raise ValueError(f"{where}: {_WANTED}, but found {type(value).__name__}{parts}")
 
 
 def fingerprint(value: Any) -> str:
@@ -169,8 +170,11 @@ class Rows:
 
     def _how(self, options: Options, values: NDArray[np.float64]) -> str:
         if options.epochs is None:
+            number = np.bincount(np.array(self._codes))
+            item = int(np.argmax(number > 1))
             raise ChoiceError(
-                f"{self.path} has {len(self)} rows for {len(self._items)} items, and repeats of an item are not items",
+                f"{self.path} has {len(self)} rows for {len(self._items)} items, for instance {number[item]} of "
+                f"{list(self._items)[item]!r}, and repeats of an item are not items",
                 option="epochs",
                 choices=EPOCHS,
             )

@@ -49,7 +49,7 @@ def compare_scores(aligned: Aligned, settings: Settings) -> dict[str, Any]:
         discordant=changed,
         underpowered=changed < FEW_DISCORDANTS,
         slices_down=[name for name, row in slices.items() if row["significant"] and row["delta"] < 0],
-        prompts_differ=aligned.prompts_differ > 0,
+        prompts_differ=aligned.prompts_differ > 0 and not settings.prompts_may_differ,
         equivalent=None if margin["equivalence"] is None else bool(margin["equivalence"]["equivalent"]),
     )
     # Against zeros the paired bootstrap of a difference is that of the mean itself.

@@ -164,7 +164,10 @@ def paired_tables(gram: OutcomeGram | Counts, *, n: Counts | int | None = None) 
 def check_gram(gram: Counts, n: Counts | int | None) -> tuple[Tensor, Tensor]:
     """A bare Gram matrix and its number of rows as int64, refused where no n rows of outcomes can have given it."""
     if n is None:
-        raise TypeError("n, the number of rows, is needed beside a bare [K, K] Gram matrix: it does not hold it")
+        raise TypeError(
+            "n, the number of rows, is needed beside a bare [K, K] Gram matrix: it does not hold it; of outcomes pass "
+            "outcome_gram(correct), or use the metric PairedOutcomes, which has mcnemar()"
+        )
     gram = torch.as_tensor(gram)
     if gram.dim() < 2 or gram.shape[-1] != gram.shape[-2]:
         raise ValueError(f"gram must have shape [..., K, K], but came with shape {list(gram.shape)}")

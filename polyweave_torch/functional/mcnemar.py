@@ -194,6 +194,11 @@ def _discordant_counts(b: Any, c: Any, counts: Counts | None) -> tuple[Tensor, T
     if counts is not None or b is None or c is None:
         raise TypeError("mcnemar takes either both b and c, or counts=[..., 2, 2] alone")
     right_wrong, wrong_right = (as_tensor(value, empty=torch.int64).cpu() for value in (b, c))
+    if torch.bool in (right_wrong.dtype, wrong_right.dtype):
+        raise TypeError(
+            "b and c must be integers, numbers of pairs, but came as torch.bool; of outcomes use "
+            "mcnemar(counts=channel_counts(before, after))"
+        )
     total = right_wrong + wrong_right
     both = torch.stack((right_wrong.expand_as(total), wrong_right.expand_as(total)), dim=-1)
     both = as_counts(both, name="b and c", shape=(2,))

@@ -195,6 +195,20 @@ def test_the_report_is_recomputed(report: dict[str, Any], predictions: dict[str,
         assert member["hidden"] == pytest.approx(grown, abs=1e-6)
 
 
+def test_the_table_calls_nothing_where_no_image_changed_sides(run: Path, report: dict[str, Any]) -> None:
+    lines = [line for line in (run / "report.md").read_text().split("\n") if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    table = {row[0]: row for row in rows if len(row) == 11}
+    assert table["digit"][7:9] == ["quadrant", "activate"]
+    still = []
+    for name, row in report["channel"].items():
+        moved = row["counts"]["n01"] + row["counts"]["n10"]
+        called = [row["quadrant"], "yes" if row["activate"] else "no"]
+        assert table[name][7:9] == (called if moved else ["no change", "-"])
+        still += [] if moved else [name]
+    assert still
+
+
 def test_same_seed_same_report(run: Path, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "stale").write_text("left by an earlier run")

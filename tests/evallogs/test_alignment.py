@@ -95,6 +95,26 @@ def test_runs_without_a_common_item_are_refused_with_examples() -> None:
         align([run({"a": 1}), run({"b": 1})], missing="wrong")
 
 
+def test_a_small_part_in_common_is_warned_of_with_examples() -> None:
+    padded, bare = run({f"{item:03}": 1 for item in range(120)}, "x"), run({str(item): 1 for item in range(120)}, "y")
+    form = "; ids that differ in form (leading zeros, prefixes) do not match"
+    said = "only 20 of 120 items are in both runs, for instance '000' only before, '0' only after" + form
+    assert align([padded, bare]).warnings == [said]
+    assert align([padded, bare], missing="wrong").warnings == [said]
+    assert align([padded, padded, bare]).warnings[-1] == (
+        "only 20 of 120 items are in all 3 runs, for instance '000' of x is not, '000' of x is not, '0' of y is not"
+        + form
+    )
+    assert align([padded, bare], universe=[*padded.ids, *bare.ids[:100]]).warnings == []
+    # Up to 5 % may be left out.
+    for lost, warned in ((6, False), (7, True)):
+        shorter = run({str(item): 1 for item in range(120 - lost)}, "z")
+        for runs in ([bare, shorter], [shorter, bare]):
+            assert [warning.endswith("only before") for warning in align(runs).warnings] == (
+                [runs[0] is bare] if warned else []
+            )
+
+
 def test_one_item_under_two_ids_is_refused_with_both() -> None:
     before = run({"1": 1, "2": 0, "3": 1}, "x", hashes=["h1", "h2", "h3"])
     after = run({"1": 1, "7": 0, "8": 1}, "y", hashes=["h1", "h2", "h3"])
@@ -130,7 +150,7 @@ def test_slices_and_answers_follow_the_items() -> None:
     aligned = align([before, after])
     assert (aligned.ids, aligned.slices) == (["b", "c"], ["y", "x"])
     assert aligned.answers == [["2", None], ["4", "3"]]
-    assert aligned.warnings == ["items whose slice differs between runs, where the first run's is used: 1"]
+    assert aligned.warnings[1:] == ["items whose slice differs between runs, where the first run's is used: 1"]
     assert align([before, run({"b": 1})]).answers is None
     assert align([run({"b": 1}), after]).slices == ["y"]
     assert align([run({"b": 1, "e": 1}), after], missing="wrong").slices == ["y", "(none)", "z"]

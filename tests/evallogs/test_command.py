@@ -196,6 +196,7 @@ def logs(tmp_path: Path) -> list[str]:
     [
         (1, [], 0),
         (1, ["--fail-on", "regress"], 1),
+        (1, ["--fail-on", "REGRESS"], 1),
         (1, ["--fail-on", "cautious"], 1),
         (2, ["--fail-on", "cautious"], 0),
     ],
@@ -213,6 +214,7 @@ def test_a_cautious_gate_fails_on_caution_and_a_regress_gate_does_not(capsys: py
     words = WORDS["lm_eval/mmlu_0shot_vs_5shot"]
     assert compare(*words, "--fail-on", "regress") == 0
     assert compare(*words, "--fail-on", "cautious") == 1
+    assert compare(*words, "--fail-on", "cautious", "--prompts-may-differ") == 0
 
 
 def test_markdown_and_html_and_flips_are_written(
@@ -275,6 +277,16 @@ def test_input_errors_say_what_is_wrong(
     monkeypatch.chdir(Path(logs[0]).parent)
     with pytest.raises((ValueError, OSError), match=said):
         compare(*words)
+
+
+def test_columns_that_have_another_name_in_another_file_are_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,grade\n1,yes\n")
+    (tmp_path / "b.csv").write_text("item,ok\n1,yes\n")
+    words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--correct", "grade"]
+    with pytest.raises(ValueError, match=r"b.csv:2: no field 'question'.* so the files must name their columns alike"):
+        compare(*words, "--id", "question")
+    with pytest.raises(ValueError, match=r"a.csv:2: no field 'questoin'; there are question, grade$"):
+        compare(*words, "--id", "questoin")
 
 
 def test_a_file_that_is_named_twice_is_told_how_its_arms_are_compared(capsys: pytest.CaptureFixture[str]) -> None:

@@ -279,6 +279,21 @@ def test_prompts_that_differ_make_a_gain_cautious() -> None:
     other = compare_runs([run("a", before, prompts=asked), run("b", after, prompts=["x", *asked[1:]])])
     assert (same.label, other.label) == ("PROGRESS", "CAUTIOUS")
     assert other.to_dict()["verdict"]["reasons"] == ["significantly-up", "prompts-differ"]
+    assert "--prompts-may-differ" in str(other)
+
+
+@pytest.mark.parametrize("kind", ["correct", "scores"])
+def test_prompts_that_are_the_change_are_not_flagged(kind: str) -> None:
+    before, after = arms(10, 40, 5, 40)
+    runs = [
+        run("a", **{kind: before}, prompts=["old"] * 95),  # type: ignore[arg-type]
+        run("b", **{kind: after}, prompts=["new"] * 95),  # type: ignore[arg-type]
+    ]
+    assert compare_runs(runs).label == "CAUTIOUS"
+    found = compare_runs(runs, prompts_may_differ=True).to_dict()
+    assert found["verdict"]["label"] == "PROGRESS"
+    assert found["verdict"]["reasons"] == ["significantly-up"]
+    assert (found["warnings"], found["prompts_differ"]) == ([], 95)
 
 
 def test_a_slice_that_falls_makes_a_gain_cautious() -> None:
@@ -334,9 +349,21 @@ def test_flips_name_the_items_and_their_answers() -> None:
         ]
     )
     assert list(comparison.flips(corrupted=True)) == [
-        {"id": "q0", "slice": "s", "before": True, "after": False, "answer_before": "r", "answer_after": "v"}
+        {
+            "id": "q0",
+            "slice": "s",
+            "direction": "corrupted",
+            "before": True,
+            "after": False,
+            "answer_before": "r",
+            "answer_after": "v",
+        }
     ]
     assert [flip["id"] for flip in comparison.flips(corrupted=False)] == ["q1"]
+    assert [(flip["id"], flip["direction"]) for flip in comparison.flips()] == [
+        ("q0", "corrupted"),
+        ("q1", "corrected"),
+    ]
     assert comparison.to_dict(flips=0)["flipped"] == {"corrupted": [], "corrected": []}
 
 

@@ -72,6 +72,19 @@ def test_an_item_failed_where_all_of_its_attempts_did() -> None:
             "majority",
             ["1 items are an even split of their epochs, which counts as wrong"],
         ),
+        (
+            [*range(40), 39],
+            [1.0] * 40 + [0.0],
+            "mean",
+            [
+                "items have 1 to 2 epochs each",
+                "1 of 40 items has a score between 0 and 1, so the bootstrap decides and not McNemar's test; "
+                "--epochs majority keeps McNemar",
+            ],
+        ),
+        ([*range(40), 39], [1.0] * 41, "mean", ["items have 1 to 2 epochs each"]),
+        ([*range(40), 39], [0.5] * 41, "mean", ["items have 1 to 2 epochs each"]),
+        ([*range(20), 19], [1.0] * 20 + [0.0], "mean", ["items have 1 to 2 epochs each"]),
         ([0, 0, 1], [1.0, 1.0, 1.0], "any", ["items have 1 to 2 epochs each"]),
         ([0, 0], [1.0, math.nan], "all", ["1 of 2 attempts failed or are unscored, and have no part in all"]),
         ([0, 0], [1.0, math.nan], "first", []),

@@ -183,6 +183,12 @@ def test_flipped_items_are_listed_as_many_as_asked() -> None:
     assert "Items that flipped" not in comparison.to_html(flips=0)
 
 
+def test_of_three_runs_the_report_says_which_two_the_verdict_is_of() -> None:
+    first = hostile("p", runs=3).to_text().split("\n")[2]
+    assert first == "- verdict of p0 -> p2, the first run against the last of 3; pairs below"
+    assert "verdict of" not in hostile("p").to_text()
+
+
 def test_runs_of_one_name_are_told_apart_by_their_files() -> None:
     numbers = hostile("x").to_dict()
     for run, path in zip(numbers["runs"], ("old/log", "new/log"), strict=True):

@@ -64,7 +64,10 @@ def test_what_a_monitor_saves_needs_no_options(tmp_path: Path) -> None:
 
 def test_columns_are_not_guessed(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", ROWS)
-    with pytest.raises(ChoiceError, match="no column with a usual name for the item's id") as caught:
+    said = (
+        r"no column with a usual name for the item's id, nor for the outcome \(correct=, --correct\); choose with id="
+    )
+    with pytest.raises(ChoiceError, match=said) as caught:
         read_run(path)
     assert (caught.value.option, caught.value.choices) == ("id", list(ROWS[0]))
     path = write_lines(tmp_path / "y.jsonl", [{"id": 1, "passed": 1, "score": 0.3}])
@@ -99,8 +102,11 @@ def test_words_for_outcomes(word: str, outcome: int, tmp_path: Path) -> None:
 def test_what_is_no_outcome_is_refused(word: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text(f"id,correct\na,1\nb,{word}\n")
-    with pytest.raises(ValueError, match=r"x.csv:3: expected an outcome"):
+    with pytest.raises(
+        ValueError, match=r"x.csv:3: expected an outcome \(true or false, yes or no, a number\)"
+    ) as caught:
         read_run(path)
+    assert word in str(caught.value) or "an infinite score" in str(caught.value)
 
 
 def test_failed_rows_are_errors(tmp_path: Path) -> None:
@@ -165,7 +171,7 @@ def test_cells_may_hold_line_ends(tmp_path: Path) -> None:
         ('id,correct\na,1\n"b"c,0\n', r"x.csv:3: not CSV: "),
         ("id,correct,id\na,1,b\n", r"x.csv:1: the column 'id' stands 2 times"),
         ("id,correct\n,1\n", r"x.csv:2: expected an id"),
-        ("id,correct\na,1\na,0\n", r"2 rows for 1 items"),
+        ("id,correct\na,1\na,0\n", r"2 rows for 1 items, for instance 2 of 'a', and"),
         ("id,correct\n", r"no rows to compare"),
         ("", r"not a known evaluation log \(empty\)"),
         ("hello\nworld\n", r"not a known evaluation log"),

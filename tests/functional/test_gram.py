@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from polyweave_torch.functional.gram import OutcomeGram, gram_update, outcome_gram, paired_tables
+from polyweave_torch.functional.mcnemar import mcnemar_pairs
 
 
 def outcomes(rows: int, conditions: int, *, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -216,3 +217,8 @@ def test_the_number_of_rows_comes_from_one_place() -> None:
         paired_tables(gram.gram)
     with pytest.raises(TypeError, match="must be integers"):
         paired_tables(gram.gram / 3, n=1)
+
+
+def test_outcomes_in_place_of_a_gram_matrix_are_told_where_to_go() -> None:
+    with pytest.raises(ValueError, match=r"n, the number of rows.*outcome_gram"):
+        mcnemar_pairs(torch.tensor([[1, 0], [0, 1]]))

@@ -326,3 +326,8 @@ def test_bad_arguments_are_refused() -> None:
         mcnemar_pairs(gram, adjust="bonferroni")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="3 conditions of the Gram matrix, but 2 came"):
         mcnemar_pairs(gram, names=["a", "b"])
+
+
+def test_outcomes_in_place_of_counts_are_told_where_to_go() -> None:
+    with pytest.raises(TypeError, match=r"of outcomes use mcnemar\(counts=channel_counts"):
+        mcnemar(torch.tensor([True]), torch.tensor([False]))

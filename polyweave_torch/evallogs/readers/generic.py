@@ -104,6 +104,12 @@ class _Table:
     def _learn(self, row: Mapping[str, Any]) -> None:
         options, where = self.options, self.rows.path
         self.columns = list(row)
+        if not options.id and not options.correct and not {*_IDS, *_OUTCOMES}.intersection(self.columns):
+            raise ChoiceError(
+                f"{where} has no column with a usual name for the item's id, nor for the outcome (correct=, --correct)",
+                option="id",
+                choices=self.columns,
+            )
         self.id = options.id or self._usual(_IDS, "id", where)
         self.correct = options.correct or self._usual(_OUTCOMES, "correct", where)
         self.slice = options.slice or ("slice" if "slice" in row else None)
