@@ -220,5 +220,5 @@ def test_the_number_of_rows_comes_from_one_place() -> None:
 
 
 def test_outcomes_in_place_of_a_gram_matrix_are_told_where_to_go() -> None:
-    with pytest.raises(ValueError, match=r"n, the number of rows.*outcome_gram"):
+    with pytest.raises(TypeError, match=r"n, the number of rows.*outcome_gram"):
         mcnemar_pairs(torch.tensor([[1, 0], [0, 1]]))
