@@ -9,8 +9,14 @@ import torch
 from torch import Tensor
 
 from polyweave_torch.callbacks._epoch import Epoch, Rows, join
-from polyweave_torch.callbacks._ids import IdFunction, as_ids, as_labels, read_key, replay
-from polyweave_torch.callbacks._lightning import LightningModule, Trainer, evaluation_loaders
+from polyweave_torch.callbacks._ids import IdFunction, as_ids, as_labels, crossing, read_key, replay
+from polyweave_torch.callbacks._lightning import (
+    LightningModule,
+    Trainer,
+    evaluation_loaders,
+    running,
+    splits_over_ranks,
+)
 from polyweave_torch.callbacks._observe import Observed, listen, stop_listening
 from polyweave_torch.callbacks._outcomes import (
     PREDICTION_NAMES,
@@ -47,6 +53,8 @@ class _Stream:
 
     order: Iterator[list[int]] | Exception | None
     """Sample indices of the batches to come; or why they are not known."""
+    split: bool
+    """Whether each rank sees its own part of the samples."""
     rows: list[Rows] = field(default_factory=list)
     batches: int = 0
 
@@ -91,17 +99,19 @@ class Capture:
         if not self._callers or id(caller) in self._callers:
             self.close()
             self._slices, self._epochs = [], None
-            self._streams = [_Stream(self._order(loader)) for loader in loaders]
+            self._streams = [_Stream(self._order(loader), splits_over_ranks(loader)) for loader in loaders]
             if self.source == "metric" or (self.source is None and self.watch.outcomes in ("auto", "metric")):
                 self._tap = MetricTap(pl_module)
         self._callers.add(id(caller))
         if slices not in self._slices:
             self._slices.append(slices)
         for loader, stream in zip(loaders, self._streams, strict=True):
-            if isinstance(slices, tuple) and isinstance(stream.order, Iterator) and len(slices) < len(loader.dataset):
+            if isinstance(slices, tuple) and isinstance(stream.order, Iterator) and len(slices) != len(loader.dataset):
+                stage = "test" if running(trainer) == "test" else "validation"
                 raise ValueError(
-                    f"slices has {len(slices)} labels, one a sample, but the data set has {len(loader.dataset)} "
-                    'samples; pass a label for every sample, or slices="<batch key>"'
+                    f"slices has {len(slices)} labels, but the {stage} set has {len(loader.dataset)} samples; pass one "
+                    "label for each, in the data set's order (for a Subset: labels[subset.indices]), or "
+                    f'slices="<batch key>"{crossing(slices)}'
                 )
 
     def before_batch(self, loader: int, batch_idx: int, batch: Any) -> None:
@@ -125,7 +135,7 @@ class Capture:
         opened, self._open = self._open, None
         stop_listening()
         observed, labels = opened.observed, opened.labels
-        outcomes = self._read(observed, pl_module, batch, outputs)
+        outcomes = self._read(observed, pl_module, batch_idx, batch, outputs)
         known, stream = self._known_ids(opened), self._streams[loader]
         ids = as_ids(known)
         if observed and observed[0].slices is not None:
@@ -158,6 +168,8 @@ class Capture:
                     stream.rows,
                     slices=[self._slice_rule(stream, kind) for kind in range(len(self._slices))],
                     texts=self.texts,
+                    positions=isinstance(stream.order, Iterator),
+                    split=stream.split,
                     distributed=trainer.world_size > 1,
                     device=trainer.strategy.root_device,
                 )
@@ -186,7 +198,9 @@ class Capture:
         except (TypeError, ValueError) as reason:  # raised at the first batch, unless its step observes ids
             return reason
 
-    def _read(self, observed: list[Observed], pl_module: LightningModule, batch: Any, outputs: Any) -> BatchOutcomes:
+    def _read(
+        self, observed: list[Observed], pl_module: LightningModule, batch_idx: int, batch: Any, outputs: Any
+    ) -> BatchOutcomes:
         calls = self._tap.take() if self._tap is not None else {}
         if self.source is None:
             self.source = self._decide(observed, outputs, calls)
@@ -201,6 +215,10 @@ class Capture:
         if callable(self.source):
             return from_function(self.source(pl_module, batch, outputs), **options)
         if self.source == "observe":
+            if not observed:
+                raise ValueError(
+                    f"batch {batch_idx} did not call observe, though an earlier one did; call it in every batch"
+                )
             return from_observed(observed, **options)
         if self.source == "metric":
             return read_metric(self._metric, calls, **options)

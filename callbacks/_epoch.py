@@ -8,6 +8,7 @@ from torch import Tensor
 from torch import distributed as dist
 from torchmetrics.utilities.distributed import gather_all_tensors
 
+from polyweave_torch.callbacks._ids import crossing
 from polyweave_torch.callbacks._outcomes import IGNORED, BatchOutcomes
 from polyweave_torch.functional.channel import count_transitions
 
@@ -68,15 +69,20 @@ def join(
     *,
     slices: Sequence[Sequence[Any] | str | None],
     texts: dict[int, str],
+    positions: bool,
+    split: bool,
     distributed: bool,
     device: torch.device,
 ) -> list[Epoch]:
     """Check, gather, sort and de-duplicate the rows of all batches and ranks: one epoch for each kind of slices.
 
-    Ids that came as text are added to ``texts``, those of other ranks too.
+    Ids that came as text are added to ``texts``, those of other ranks too. Ids that are ``positions`` in the data set
+    repeat for one reason only, which is padding; others might name two samples. ``split`` says that a sampler gives
+    each rank its own part of the samples.
 
     Raises:
-        ValueError: where an outcome is not binary, a label outside the classes, or a sample outside ``slices``.
+        ValueError: where an outcome is not binary, a label outside the classes, a sample outside ``slices``, or an id
+            names more than one sample.
     """
     ids = _cat([rows.ids for rows in batches])
     correct = _cat([rows.outcomes.correct for rows in batches])
@@ -84,6 +90,9 @@ def join(
     prediction = _cat([_or_absent(rows.outcomes.prediction, rows.ids) for rows in batches])
     classes = next((rows.outcomes.num_classes for rows in batches if rows.outcomes.num_classes is not None), None)
     problem = _problem(ids, correct, target, classes)
+    new_texts = _new_texts(batches, texts)
+    if not (problem or positions):
+        problem = _repeats(ids[correct != IGNORED], {**texts, **new_texts}, padding=0)
     kinds: list[tuple[tuple[str, ...], Tensor]] = []
     if not problem:
         try:
@@ -92,7 +101,7 @@ def join(
             problem = str(error)
     members = [rows.outcomes.votes for rows in batches if rows.outcomes.votes is not None]
     votes = torch.cat([part.to("cpu", torch.int64) for part in members]) if members else torch.zeros(len(ids), 0).long()
-    own = _Report(problem, [names for names, _ in kinds], votes.shape[1], _new_texts(batches, texts))
+    own = _Report(problem, [names for names, _ in kinds], votes.shape[1], new_texts)
     reports: list[_Report] = _from_all_ranks(own) if distributed else [own]
     # Every rank raises, or none: a rank that raised alone would leave the others waiting in the next collective.
     for report in reports:
@@ -105,7 +114,11 @@ def join(
     codes = [_renumbered(*local, union) for local, union in zip(kinds, unions, strict=True)]
     rows = torch.cat([torch.stack([ids, correct, target, prediction, *codes], 1), votes], 1)
     if distributed:
-        rows = torch.cat([part.cpu() for part in gather_all_tensors(rows.to(device))])
+        parts = [part.cpu() for part in gather_all_tensors(rows.to(device))]
+        rows = torch.cat(parts)
+        # What all ranks have gathered they judge alike, so again every rank raises, or none.
+        if not positions and (split or not _alike(parts)) and (problem := _repeats_over_ranks(rows, texts, len(parts))):
+            raise ValueError(problem)
     return _sorted_once(rows, unions)
 
 
@@ -185,6 +198,54 @@ def _problem(ids: Tensor, correct: Tensor, target: Tensor, num_classes: int | No
     return None
 
 
+def _repeats(ids: Tensor, texts: dict[int, str], *, padding: int) -> str | None:
+    found, times = torch.unique(ids, return_counts=True)
+    if len(ids) - len(found) <= padding:
+        return None
+    most = int(times.argmax())
+    return _two_samples(
+        f"ids name {len(found)} samples in {len(ids)} rows, for instance {_said(found[most], texts)} "
+        f"{int(times[most])} times"
+    )
+
+
+def _repeats_over_ranks(rows: Tensor, texts: dict[int, str], world: int) -> str | None:
+    """What a DistributedSampler's padding, fewer rows than there are ranks, does not explain."""
+    ids, correct, target = rows[:, :3].unbind(1)
+    ids, target = ids[correct != IGNORED], target[correct != IGNORED]
+    if problem := _repeats(ids, texts, padding=world - 1):
+        return problem
+    order = ids.argsort(stable=True)
+    ids, target = ids[order], target[order]
+    # Not so for outcomes: a padded row may stand in a batch of another size, where a near tie can fall the other way.
+    differ = ((ids[1:] == ids[:-1]) & (target[1:] != target[:-1])).nonzero().flatten()
+    if not len(differ):
+        return None
+    row = int(differ[0])
+    return _two_samples(
+        f"ids name two samples {_said(ids[row], texts)}, one of target {int(target[row])} and one of target "
+        f"{int(target[row + 1])}"
+    )
+
+
+def _alike(parts: Sequence[Tensor]) -> bool:
+    """Whether each rank saw the same samples with the same outcomes: all ran the whole evaluation."""
+    in_order = [part[part[:, 0].argsort(stable=True)] for part in parts]
+    return all(torch.equal(part, in_order[0]) for part in in_order[1:])
+
+
+def _said(number: Tensor, texts: dict[int, str]) -> str:
+    return repr(texts.get(int(number), int(number)))
+
+
+def _two_samples(what: str) -> str:
+    return (
+        f"{what}; an id must name one sample. Join the repeat's number to it, such as "
+        'ids=lambda batch: [f"{u}/{k}" for u, k in zip(batch["uid"], batch["turn"])], or compare finished runs with '
+        "polyweave-torch compare --epochs"
+    )
+
+
 def _local_slices(
     slices: Sequence[Any] | str | None, ids: Tensor, target: Tensor, labels: list[str]
 ) -> tuple[tuple[str, ...], Tensor]:
@@ -202,7 +263,7 @@ def _local_slices(
         if bool(((ids < 0) | (ids >= len(slices))).any()):
             raise ValueError(
                 f"slices has {len(slices)} labels, one a sample, but the sample ids reach from {int(ids.min())} to "
-                f'{int(ids.max())}; pass a label for every sample, or slices="<batch key>"'
+                f'{int(ids.max())}; pass a label for every sample, or slices="<batch key>"{crossing(slices)}'
             )
         values_of = [str(slices[index]) for index in ids.tolist()]
     names = sorted(set(values_of))

@@ -63,6 +63,17 @@ def as_labels(values: Any) -> list[str]:
     return [str(item) for item in items]
 
 
+def crossing(slices: Sequence[Any]) -> str:
+    """What to do where these few labels were meant as keys of the batch; else nothing."""
+    if not 2 <= len(slices) <= 4:
+        return ""
+    first, second = slices[:2]
+    return (
+        "; if these are keys of the batch, cross them: "
+        f'slices=lambda batch: [f"{{a}}/{{b}}" for a, b in zip(batch["{first}"], batch["{second}"])]'
+    )
+
+
 def _as_id(value: Any) -> int:
     if isinstance(value, str):
         return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "big", signed=True)

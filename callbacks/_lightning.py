@@ -78,6 +78,12 @@ def planned_batches(trainer: Trainer) -> list[float]:
     return [float(batches) for batches in _evaluation_loop(trainer).max_batches]
 
 
+def splits_over_ranks(loader: Any) -> bool:
+    """Whether the loader's sampler is known to give each rank its own part of the samples."""
+    samplers = (getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None))
+    return any(isinstance(sampler, DistributedSampler) for sampler in samplers)
+
+
 def replayable(sampler: Any) -> bool:
     """Whether a second iterator over a sampler gives the same order, without drawing from a shared generator."""
     if type(sampler).__name__ in ("DistributedSamplerWrapper", "UnrepeatedDistributedSamplerWrapper"):

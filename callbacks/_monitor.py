@@ -116,6 +116,8 @@ class OutcomeMonitor(Callback):
         Raises:
             ValueError: where there was no such evaluation yet.
         """
+        if not self._latest:
+            raise ValueError("no validation has run yet, so there are no outcomes")
         if not 0 <= loader < len(self._latest):
             raise ValueError(f"there are outcomes of {len(self._latest)} dataloaders, so none of loader {loader}")
         epoch = self._latest[loader]

@@ -183,4 +183,5 @@ def _per_element(preds: Tensor, target: Tensor) -> str:
     return (
         f"predictions of shape {list(preds.shape)} with targets of shape {list(target.shape)} have one outcome an "
         "element, not one a sample; say when a sample is right: observe(correct=...) with shape [N]"
+        + ("; or did you swap preds and target?" if target.dim() > preds.dim() else "")
     )

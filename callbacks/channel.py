@@ -124,8 +124,14 @@ class ChannelMonitor(OutcomeMonitor):
             loader: which dataloader's.
 
         Raises:
-            KeyError: where there are no such counts, or none yet.
+            KeyError: where there are no such counts.
+            ValueError: where no validation has been counted yet.
         """
+        if self.name not in self._tables:
+            raise ValueError(
+                "no validation has been counted yet; call counts() after one has ended (the sanity check is none). A "
+                "callback that reads it must stand behind this monitor in Trainer(callbacks=[...])"
+            )
         reference = self.compared_with[0] if reference is None else reference
         tables_of = self._tables.get(self.name if loader == 0 else f"{self.name}/dl{loader}", {})
         if (reference, slice) not in tables_of:
@@ -192,7 +198,9 @@ class ChannelMonitor(OutcomeMonitor):
 
 
 def _row(name: str, channel: ChannelEstimate) -> list[Any]:
-    quadrant = quadrant_names(phase_plane_diagnosis(channel).quadrant)
     rates = [f"{float(rate):.4f}" for rate in (channel.c, channel.gamma, channel.delta)]
     corrected, corrupted = int(channel.counts[0, 1]), int(channel.counts[1, 0])
+    # Without any change the rates are made of smoothing alone, and so is the sign of their surplus.
+    still = int(channel.total) > 0 and corrected + corrupted == 0
+    quadrant = "no change" if still else quadrant_names(phase_plane_diagnosis(channel).quadrant)
     return [name, int(channel.total), f"{float(channel.p1):.4f}", corrected, corrupted, *rates, quadrant]

@@ -29,6 +29,13 @@ def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
     observe(logits, y, votes=votes)
 
 
+def trainer_of_ranks(monitors: list[Any], **options: Any) -> Any:
+    rank, world, port = sys.argv[1:4]
+    # Lightning takes these away at the end of every fit.
+    os.environ.update(LOCAL_RANK=rank, WORLD_SIZE=world, NODE_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    return make_trainer(L, monitors, devices=int(world), strategy="ddp_find_unused_parameters_true", **options)
+
+
 def fit(
     name: str,
     folder: Path,
@@ -59,25 +66,26 @@ def fit(
             module.pi_scale += torch.tensor([0.1, 0.2, -0.1])
 
     module.on_train_epoch_start = shift
-    rank, world, port = sys.argv[1:4]
-    # Lightning takes these away at the end of every fit.
-    os.environ.update(LOCAL_RANK=rank, WORLD_SIZE=world, NODE_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    trainer = make_trainer(
-        L,
-        monitors,
-        devices=int(world),
-        strategy="ddp_find_unused_parameters_true",
-        # One training batch an epoch, since gates are logged by the step.
-        **{"max_epochs": EPOCHS, "limit_train_batches": 1, **options},
-    )
+    # One training batch an epoch, since gates are logged by the step.
+    trainer = trainer_of_ranks(monitors, **{"max_epochs": EPOCHS, "limit_train_batches": 1, **options})
     trainer.fit(module, DataLoader(images(12), batch_size=4), loader, ckpt_path=checkpoint, weights_only=True)
     trainer.validate(module, loader, verbose=False)
     kept: list[Any] = [monitor.history for monitor in monitors]
     for monitor in monitors[:3]:
         kept.append({field: list(values) for field, values in monitor.outcomes()._asdict().items()})
         kept[-1]["correct"] = monitor.outcomes().correct.tolist()
-    (folder / f"{name}-{rank}.json").write_text(json.dumps(kept))
+    (folder / f"{name}-{sys.argv[1]}.json").write_text(json.dumps(kept))
     return trainer, module, monitors
+
+
+def refusal(loader: Any, ids: Any, **options: Any) -> str:
+    """What a validation with these ids is refused for, or nothing."""
+    trainer = trainer_of_ranks([ChannelMonitor(ids=ids)], **options)
+    try:
+        trainer.validate(make_module(L, step), loader, verbose=False)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def main() -> None:
@@ -108,6 +116,18 @@ def main() -> None:
     fit("resumed", folder, DataLoader(data, batch_size=5), checkpoint=checkpoint, max_epochs=4)
     fit("keyed", folder, DataLoader(Keyed(31, text_ids=True), batch_size=4), ids="id", slices="site")
     fit("stopped", folder, DataLoader(data, batch_size=5), patience=1, max_epochs=9)
+    keyed = DataLoader(Keyed(31, text_ids=True), batch_size=4)
+    even = DataLoader(Keyed(30, text_ids=True), batch_size=4)
+    refused = {
+        "padding": refusal(keyed, "id"),
+        "every rank sees all": refusal(keyed, "id", use_distributed_sampler=False),
+        "in one rank": refusal(keyed, lambda batch: [f"q{len(key)}" for key in batch["id"]]),
+        # Neighbours stand on different ranks, whose own ids are all different.
+        "over two ranks": refusal(even, lambda batch: [f"q{int(key[5:]) // 2}" for key in batch["id"]]),
+        # As rare as padding, but of another class.
+        "another target": refusal(even, lambda batch: ["item-0" if key == "item-5" else key for key in batch["id"]]),
+    }
+    (folder / f"refused-{rank}.json").write_text(json.dumps(refused))
 
 
 if __name__ == "__main__":

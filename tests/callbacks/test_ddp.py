@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import socket
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, l
         run(world, folder)
         found[world] = {
             name: [json.loads((folder / f"{name}-{rank}.json").read_text()) for rank in range(world)]
-            for name in SCENARIOS
+            for name in (*SCENARIOS, "refused")
         }
     return found
 
@@ -73,3 +74,20 @@ def test_ranks_change_no_number(histories: dict[int, dict[str, list[Any]]], worl
     assert sum(outcomes[2]["correct"]) / samples == ensemble[-1]["accuracy"]
     for rank in range(world):
         assert same(histories[world][scenario][rank], alone), f"rank {rank}"
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_an_id_of_two_samples_is_refused_by_every_rank(histories: dict[int, dict[str, list[Any]]], world: int) -> None:
+    ranks = histories[world]["refused"]
+    assert ranks == [ranks[0]] * world
+    refused = ranks[0]
+    assert refused["padding"] == refused["every rank sees all"] == ""
+    rows = math.ceil(31 / world)
+    assert refused["in one rank"].startswith(f"ids name 2 samples in {rows} rows, for instance 'q7' ")
+    assert re.match(r"ids name 15 samples in 30 rows, for instance 'q\d+' 2 times; an id", refused["over two ranks"])
+    found = (
+        "ids name 29 samples in 30 rows, for instance 'item-0' 2 times;"
+        if world == 1
+        else "ids name two samples 'item-0', one of target 1 and one of target 0;"
+    )
+    assert refused["another target"].startswith(found)

@@ -53,9 +53,11 @@ def test_the_method_decides_the_p_value_and_alpha_what_is_significant(method: An
 
 def test_counts_are_by_default_those_of_the_first_reference() -> None:
     monitor = ChannelMonitor(references=("first", "previous"))
-    with pytest.raises(KeyError, match="no counts of"):
+    with pytest.raises(ValueError, match=r"no validation has been counted yet; .* must stand behind this monitor"):
         monitor.counts()
     run([monitor], VALIDATIONS)
+    with pytest.raises(KeyError, match=r"no counts of \('first', 'Oslo'\); there are .*'all'"):
+        monitor.counts(slice="Oslo")
     assert monitor.counts().tolist() == monitor.counts("first").tolist() == [[11, 9], [1, 16]]
     assert monitor.counts("previous").tolist() == [[12, 0], [0, 25]]
 
@@ -77,6 +79,15 @@ def test_where_all_was_right_no_correction_can_pay(tmp_path: Path) -> None:
     assert [event.value for event in events.Scalars("channel/all/surplus")][-1] == -math.inf
     assert len(events.Tensors("channel/table/text_summary")) == len(events.Images("channel/phase_plane")) == 3
     assert "-inf" in (Path(csv.log_dir) / "metrics.csv").read_text()
+
+
+def test_the_table_calls_no_change_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: list[list[list[Any]]] = []
+    monkeypatch.setattr(
+        "polyweave_torch.callbacks.channel.show_table", lambda trainer, key, head, rows: tables.append(rows)
+    )
+    run([ChannelMonitor()], VALIDATIONS)
+    assert [rows[0][-1] for rows in tables] == ["no change", "HELPFUL", "no change"]
 
 
 @pytest.mark.parametrize(("key", "epochs"), [("surplus", 3), ("delta", 4), ("gamma", 4)])

@@ -117,7 +117,7 @@ def test_tests_are_compared_with_tests() -> None:
 
 def test_outcomes_can_be_saved(tmp_path: Path) -> None:
     monitor, module = ChannelMonitor(slices="target"), make_module(L)
-    with pytest.raises(ValueError, match="outcomes of 0 dataloaders"):
+    with pytest.raises(ValueError, match="no validation has run yet"):
         monitor.save_outcomes(tmp_path / "none.csv")
     make_trainer(L, [monitor]).fit(module, loaders()[0], loader())
     monitor.save_outcomes(tmp_path / "outcomes.csv")

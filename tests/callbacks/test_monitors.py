@@ -283,7 +283,7 @@ def bad_runs() -> list[Any]:
         ("RandomSampler", {"loader": shuffled}),
         ("IterableDataset", {"loader": DataLoader(Stream(), batch_size=5)}),
         ('"id" reads a batch that is a mapping', {"monitor": {"ids": "id"}}),
-        ("slices has 59 labels, one a sample, but the data set has 60", {"monitor": {"slices": ["x"] * 59}}),
+        ("slices has 59 labels, but the validation set has 60 samples", {"monitor": {"slices": ["x"] * 59}}),
         ("slices has 10 labels", {"monitor": {"slices": ["x"] * 10, "ids": in_order()}}),
         ("'all' is reserved", {"monitor": {"slices": slices_by_row("all")}}),
         ("would share the tag", {"monitor": {"slices": slices_by_row("a|b", "a+b")}}),

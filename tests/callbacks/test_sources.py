@@ -153,3 +153,69 @@ def test_an_error_in_one_evaluation_leaves_nothing_to_the_next() -> None:
     trainer.validate(module, loader, verbose=False)
     assert channel.history[-1]["all/n"] == 37
     assert significance.history[-1]["all/discordant"] == 0
+
+
+class Turns(Keyed):
+    """Several turns of one conversation, which share its id."""
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {**super().__getitem__(index), "uid": f"q{index % 100}", "turn": index // 100}
+
+
+def test_an_id_that_names_several_samples_is_refused_and_the_advice_works() -> None:
+    loader = DataLoader(Turns(450), batch_size=50)
+    message = r"ids name 100 samples in 450 rows, for instance 'q\d+' 5 times; an id must name one sample\. Join the "
+    with pytest.raises(ValueError, match=message):
+        fit([ChannelMonitor(ids="uid")], None, loader)
+    joined = ChannelMonitor(ids=lambda batch: [f"{u}/{k}" for u, k in zip(batch["uid"], batch["turn"], strict=True)])
+    module = fit([joined], None, loader)
+    assert joined.counts().tolist() == table(*module.truth[-2:])
+
+
+def test_an_id_of_rows_that_are_left_out_may_repeat() -> None:
+    def step(module: Any, batch: Any, logits: Tensor, y: Tensor) -> None:
+        observe(logits, y.masked_fill(torch.arange(len(y)) >= 5, -100))
+
+    monitor = ChannelMonitor(ignore_index=-100, ids=lambda batch: batch["id"].masked_fill(torch.arange(10) >= 5, 0))
+    fit([monitor], step, DataLoader(Keyed(), batch_size=10))
+    assert monitor.history[-1]["all/n"] == 15
+
+
+@pytest.mark.parametrize("number", [59, 61])
+def test_slices_by_sample_must_be_as_many_as_the_samples(number: int) -> None:
+    for run, stage in (("validate", "validation"), ("test", "test")):
+        trainer, module = make_trainer(LIGHTNING, [ChannelMonitor(slices=["x"] * number)]), make_module(LIGHTNING)
+        module.test_step = module.validation_step
+        message = rf"slices has {number} labels, but the {stage} set has 60 samples; .* labels\[subset.indices\]"
+        with pytest.raises(ValueError, match=message):
+            getattr(trainer, run)(module, loaders()[1], verbose=False)
+
+
+def test_keys_of_the_batch_given_as_a_list_are_told_from_labels() -> None:
+    advice = r'cross them: slices=lambda batch: \[f"\{a\}/\{b\}" for a, b in zip\(batch\["site"\], batch\["y"\]\)\]'
+    for ids in (None, "id"):
+        with pytest.raises(ValueError, match=f"slices has 2 labels.*{advice}"):
+            fit([ChannelMonitor(ids=ids, slices=["site", "y"])], None, DataLoader(Keyed(), batch_size=7))
+    crossed = ChannelMonitor(slices=lambda batch: [f"{a}/{b}" for a, b in zip(batch["site"], batch["y"], strict=True)])
+    fit([crossed], None, DataLoader(Keyed(), batch_size=7))
+    expected = {f"{'ab'[row % 2]}/{label}" for row, label in enumerate(images(30).tensors[1].tolist())}
+    assert set(crossed.outcomes().slice) == expected
+
+
+def test_a_batch_that_is_not_observed_is_named() -> None:
+    def step(module: Any, batch: Any, logits: Tensor, y: Tensor) -> None:
+        if len(y) == 8:
+            observe(logits, y)
+
+    with pytest.raises(ValueError, match="batch 4 did not call observe, though an earlier one did; call it in every"):
+        fit([ChannelMonitor()], step, DataLoader(images(37), batch_size=8), num_sanity_val_steps=-1)
+
+
+def test_swapped_arguments_are_guessed() -> None:
+    def step(module: Any, batch: Any, logits: Tensor, y: Tensor) -> None:
+        observe(y, logits)
+
+    with pytest.raises(
+        ValueError, match=r"shape \[8\] with targets of shape \[8, 3\].*did you swap preds and target\?"
+    ):
+        fit([ChannelMonitor()], step, DataLoader(images(37), batch_size=8))
