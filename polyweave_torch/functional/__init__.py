@@ -85,12 +85,12 @@ from polyweave_torch.functional.strata import ChiSquareResult, clustered_mcnemar
 from polyweave_torch.functional.totals import Bounds, ChannelBounds, bounds_from_totals, check_accounting
 from polyweave_torch.functional.transfer import TransferResidual, predict_transfer, transfer_residual
 from polyweave_torch.functional.verdict import verdict
-from polyweave_torch.functional.verdict_report import (
+from polyweave_torch.functional.verdict_report import VerdictReport
+from polyweave_torch.functional.verdict_results import (
     AuditMarks,
     Estimator,
     LayerDifference,
     PairVerdict,
-    VerdictReport,
     VerdictSettings,
 )
 from polyweave_torch.functional.verdict_words import Reason, Verdict

@@ -12,7 +12,7 @@ from polyweave_torch.functional.bootstrap import BootstrapInterval, paired_boots
 from polyweave_torch.functional.composite import ROUNDING, composite_score, inter_judge_pearson
 from polyweave_torch.functional.correlation import pearson
 from polyweave_torch.functional.intervals import normal_quantile
-from polyweave_torch.functional.verdict_report import AuditMarks, LayerDifference, PairVerdict, VerdictSettings
+from polyweave_torch.functional.verdict_results import AuditMarks, LayerDifference, PairVerdict, VerdictSettings
 from polyweave_torch.functional.verdict_words import Reason, Verdict
 
 _JUDGE = "judge"

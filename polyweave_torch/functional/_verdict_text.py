@@ -1,18 +1,16 @@
 """The report of the release verdict in words and tables, for a terminal and as markdown."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from polyweave_torch.functional._tables import markdown_table, one_line, text_table
 from polyweave_torch.functional.composite import RankedRun
+from polyweave_torch.functional.verdict_results import LayerDifference, PairVerdict, ReportFields
 from polyweave_torch.functional.verdict_words import Reason
 
-if TYPE_CHECKING:  # the report prints itself with what stands here
-    from polyweave_torch.functional.verdict_report import LayerDifference, PairVerdict, VerdictReport
-
-_Predicate = Callable[["LayerDifference"], bool]
+_Predicate = Callable[[LayerDifference], bool]
 # Reasons that name layers, and which.
 _NAMED: dict[Reason, _Predicate] = {
     Reason.LAYER_UP: lambda layer: bool(layer.low > 0.0),
@@ -47,17 +45,17 @@ _SENTENCES = {
 _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
-def to_text(report: "VerdictReport") -> str:
+def to_text(report: ReportFields) -> str:
     """The report for a terminal."""
     return _render(report, heading=lambda title: f"{title}\n{'=' * len(title)}", table=text_table)
 
 
-def to_markdown(report: "VerdictReport") -> str:
+def to_markdown(report: ReportFields) -> str:
     """The report as markdown."""
     return _render(report, heading=lambda title: f"## {title}", table=markdown_table)
 
 
-def _render(report: "VerdictReport", *, heading: Callable[[str], str], table: _Table) -> str:
+def _render(report: ReportFields, *, heading: Callable[[str], str], table: _Table) -> str:
     estimator, settings = report.estimator, report.settings
     blocks = [heading(f"{report.label}: {report.action}")]
     for pair in report.pairs:
@@ -77,11 +75,11 @@ def _render(report: "VerdictReport", *, heading: Callable[[str], str], table: _T
     return "\n\n".join([*blocks, f"{estimator.id} v{estimator.version}: {how}."]) + "\n"
 
 
-def _declared(report: "VerdictReport") -> list[tuple[str, Mapping[str, Any]]]:
+def _declared(report: ReportFields) -> list[tuple[str, Mapping[str, Any]]]:
     return [(run.name, report.provenance.get(run.name, {})) for run in report.runs]
 
 
-def _difference_rows(pair: "PairVerdict") -> list[tuple[str, ...]]:
+def _difference_rows(pair: PairVerdict) -> list[tuple[str, ...]]:
     incomplete = f" ({int(pair.incomplete)} incomplete)" if pair.incomplete else ""
     rows: list[tuple[str, ...]] = [("composite", "", "", *_difference(pair), f"{int(pair.pairs)}{incomplete}")]
     for name, layer in pair.layers.items():
@@ -90,12 +88,12 @@ def _difference_rows(pair: "PairVerdict") -> list[tuple[str, ...]]:
     return rows
 
 
-def _difference(of: "PairVerdict | LayerDifference") -> tuple[str, str]:
+def _difference(of: PairVerdict | LayerDifference) -> tuple[str, str]:
     interval = "-" if of.low.isnan() else f"[{float(of.low):+.3f}, {float(of.high):+.3f}] {100 * of.level:.4g} %"
     return ("-" if of.estimate.isnan() else f"{float(of.estimate):+.3f}"), interval
 
 
-def _bullets(reasons: Sequence[Reason], layers: Mapping[str, "LayerDifference"], values: Mapping[str, Any]) -> str:
+def _bullets(reasons: Sequence[Reason], layers: Mapping[str, LayerDifference], values: Mapping[str, Any]) -> str:
     lines = []
     for reason in reasons:
         sentence = _SENTENCES[reason].format_map(values)
@@ -104,7 +102,7 @@ def _bullets(reasons: Sequence[Reason], layers: Mapping[str, "LayerDifference"],
     return "\n".join(lines)
 
 
-def _audit(pair: "PairVerdict") -> str:
+def _audit(pair: PairVerdict) -> str:
     words = {True: "yes", False: "no", None: "unknown"}
     audit = pair.audit
     judges = f"judges agree: {words[audit.judges_agree]} (r {_both(pair.pearson)})"

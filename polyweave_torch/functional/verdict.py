@@ -18,7 +18,8 @@ from polyweave_torch.functional.composite import (
     usable_scores,
     weights_in_order,
 )
-from polyweave_torch.functional.verdict_report import Estimator, PairVerdict, VerdictReport, VerdictSettings
+from polyweave_torch.functional.verdict_report import VerdictReport
+from polyweave_torch.functional.verdict_results import Estimator, PairVerdict, VerdictSettings
 from polyweave_torch.functional.verdict_words import Reason, Verdict
 
 CONTROL = "control"

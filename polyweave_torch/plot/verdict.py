@@ -4,7 +4,8 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from polyweave_torch.functional.verdict_report import LayerDifference, PairVerdict, VerdictReport
+from polyweave_torch.functional.verdict_report import VerdictReport
+from polyweave_torch.functional.verdict_results import LayerDifference, PairVerdict
 from polyweave_torch.plot.style import CAUTION, FONT, HARM, HELP, NEUTRAL, shorten
 
 _UP, _DOWN, _UNCLEAR = (HELP, "^", "above 0"), (HARM, "v", "below 0"), (NEUTRAL, "o", "contains 0")

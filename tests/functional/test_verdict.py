@@ -18,7 +18,8 @@ from torch import Tensor
 from polyweave_torch.functional._verdict_pairs import decide
 from polyweave_torch.functional.bootstrap import exact_binary_bootstrap, paired_bootstrap
 from polyweave_torch.functional.verdict import verdict
-from polyweave_torch.functional.verdict_report import PairVerdict, VerdictReport
+from polyweave_torch.functional.verdict_report import VerdictReport
+from polyweave_torch.functional.verdict_results import PairVerdict
 from polyweave_torch.functional.verdict_words import Reason, Verdict
 from tests.functional.reference import scipy_paired_bootstrap
 
