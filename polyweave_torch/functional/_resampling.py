@@ -38,7 +38,7 @@ class ResamplingUnits(NamedTuple):
     centre: Tensor
     """float64 [C]."""
     quantum: Tensor
-    """float64 [C], powers of 2."""
+    """float64 [C], powers of 2; 0 for a constant column, whose sums are all 0."""
 
 
 def resampling_units(
@@ -60,9 +60,11 @@ def resampling_units(
         difference = difference if everything else difference[complete]
         low, high = torch.aminmax(difference)
         centre[row] = low / 2.0 + high / 2.0
-        largest = torch.maximum(high - centre[row], centre[row] - low)
-        quantum[row] = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - bits)
-        whole = difference.sub_(centre[row]).div_(quantum[row]).round_()
+        largest = float(torch.maximum(high - centre[row], centre[row] - low))
+        # No power of 2 is smaller than 2^-1074. What is not finite is left to give NaN.
+        step = math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1074)) if math.isfinite(largest) else math.nan
+        quantum[row] = step if largest else 0.0
+        whole = difference.sub_(centre[row]).div_(step).round_()
         if unit is None:
             total.copy_(whole)
         else:

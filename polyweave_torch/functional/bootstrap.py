@@ -80,6 +80,7 @@ def paired_bootstrap(
         than 2 pairs (or clusters): NaN ends and error, not significant. A constant difference: an interval of width 0.
 
     Raises:
+        TypeError: where scores are complex, clusters aren't integers, or ``resamples`` or ``seed`` is no whole number.
         ValueError: where the shapes differ or aren't ``[N]`` or ``[N, L]``, clusters aren't ``[N]``, ``resamples`` is
             below 2, ``seed`` is negative, or ``level`` is outside (0, 1).
 
@@ -92,6 +93,8 @@ def paired_bootstrap(
         1.25 [1.00, 1.75] True
     """
     check_open_unit(level, name="level")
+    if not isinstance(resamples, int) or not isinstance(seed, int):
+        raise TypeError(f"resamples and seed must be whole numbers, but are {resamples!r} and {seed!r}")
     if resamples < 2 or seed < 0:
         raise ValueError(f"resamples must be at least 2 and seed at least 0, but are {resamples} and {seed}")
     before, after = _as_tensor(control), _as_tensor(treatment)
@@ -114,8 +117,9 @@ def paired_bootstrap(
         means = deviations + units.centre.unsqueeze(1)
         ends = torch.stack((_lower_end(means, level), -_lower_end(-means, level)))
         low[members], high[members] = ends.masked_fill(ends.abs() <= 8.0 * units.quantum, 0.0)
-        # Row by row, since a reduction of many rows may add in another order.
-        error[members] = torch.stack([row.std() for row in deviations])
+        # Row by row, since a reduction of many rows may add in another order; in quanta, whose squares are no overflow.
+        scale = torch.where(units.quantum > 0.0, units.quantum, 1.0)
+        error[members] = torch.stack([row.std() for row in deviations / scale.unsqueeze(1)]) * scale
     fields = (field.reshape(shape) for field in (estimate, low, high, error, present.sum(0)))
     return _interval(*fields, level=level)
 
@@ -171,7 +175,10 @@ def _interval(
 
 
 def _as_tensor(values: Values) -> Tensor:
-    return values.detach().cpu() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
+    tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
+    if tensor.is_complex():
+        raise TypeError(f"control and treatment must be real numbers, but came as {tensor.dtype}")
+    return tensor
 
 
 def _as_labels(clusters: Values, control: Tensor) -> Tensor:

@@ -360,3 +360,32 @@ def test_bad_arguments_name_what_is_wrong() -> None:
     for function in (exact_binary_bootstrap, lambda counts, level: paired_bootstrap(*counts, level=level)):
         with pytest.raises(ValueError, match="level must lie"):
             function([[1, 2], [3, 4]], level=95)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-12, 1.0, 1e300])
+def test_a_constant_difference_of_any_size_is_significant(size: float) -> None:
+    control = torch.zeros(1000, dtype=torch.float64)
+    interval = paired_bootstrap(control, control + size, resamples=50)
+    assert (interval.low.item(), interval.high.item()) == (size, size)
+    assert interval.standard_error.item() == 0.0
+    assert interval.significant
+
+
+@pytest.mark.parametrize("power", [-1040, -1000, -150, 150, 1000])
+def test_the_interval_scales_with_the_scores(power: int) -> None:
+    control, treatment = real_arms(40, 1)
+    scale = 2.0**power
+    one = paired_bootstrap(control[:, 0], treatment[:, 0], resamples=200)
+    scaled = paired_bootstrap(control[:, 0] * scale, treatment[:, 0] * scale, resamples=200)
+    # Below 2^-1022 a number has fewer digits.
+    tolerance = 1e-12 if power > -1022 else 1e-6
+    for found, wanted in zip(scaled[:4], one[:4], strict=True):
+        assert float(found) / scale == pytest.approx(float(wanted), rel=tolerance)
+    assert scaled.significant == one.significant
+
+
+def test_arguments_of_another_kind_are_named() -> None:
+    with pytest.raises(TypeError, match="real numbers"):
+        paired_bootstrap(torch.zeros(3, dtype=torch.complex64), torch.zeros(3, dtype=torch.complex64))
+    with pytest.raises(TypeError, match="whole numbers"):
+        paired_bootstrap([1.0, 2.0], [1.0, 3.0], resamples=100.0)  # type: ignore[arg-type]
