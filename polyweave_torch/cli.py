@@ -12,8 +12,11 @@ from typing import NamedTuple
 from polyweave_torch.ablation import command as ablate
 from polyweave_torch.claims import command as claims
 from polyweave_torch.evallogs import command as compare
+from polyweave_torch.layout import shown
 from polyweave_torch.verdict import command as verdict
 
+_LONGEST = 10_000
+"""Characters of an error message."""
 _UNFORESEEN = "Exit code 3: an error that nobody foresaw, with its traceback."
 
 
@@ -79,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (ValueError, OSError) as error:
         said = _unopened(error, room.reads) if isinstance(error, OSError) else error
-        print(f"polyweave-torch {arguments.command}: {said}", file=sys.stderr)
+        # Names are escaped where a message is made; what slipped through must not reach the terminal raw either.
+        print(f"polyweave-torch {arguments.command}: {shown(said, _LONGEST)}", file=sys.stderr)
         return 2
     except Exception:  # Python's own exit code, 1, would say that a gate failed
         traceback.print_exc()

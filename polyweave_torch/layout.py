@@ -1,9 +1,12 @@
 """Sections of prose and tables, laid out as text or markdown. Whatever came from a file is escaped."""
 
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from polyweave_torch.functional._tables import clipped, markdown_text, printable, shown
+
+__all__ = ["WIDTH", "Section", "Table", "clipped", "counted", "printable", "shown", "to_markdown", "to_text"]
 
 WIDTH = 100
 """Columns of the text."""
@@ -36,13 +39,6 @@ def to_text(sections: Sequence[Section]) -> str:
 def to_markdown(sections: Sequence[Section]) -> str:
     """The sections as markdown."""
     return "\n\n".join(_markdown_section(section) for section in sections) + "\n"
-
-
-def printable(text: str) -> str:
-    """The text with control characters, line breaks and lone surrogates written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -78,35 +74,22 @@ def _text_table(table: Table) -> str:
         widths[widest] -= 1
     return "\n".join(
         _GAP.join(
-            _shorten(cell, width).ljust(width) if side == "l" else cell.rjust(width)
+            clipped(cell, width).ljust(width) if side == "l" else cell.rjust(width)
             for cell, width, side in zip(line, widths, table.align, strict=True)
         ).rstrip()
         for line in lines
     )
 
 
-def _shorten(cell: str, width: int) -> str:
-    if len(cell) <= width:
-        return cell
-    tail = (width - 2) // 2
-    return f"{cell[: width - 2 - tail]}..{cell[len(cell) - tail :]}"
-
-
 def _markdown_section(section: Section) -> str:
-    return "\n\n".join([f"## {_markdown(section.title)}", *map(_markdown_block, section.blocks)])
+    return "\n\n".join([f"## {markdown_text(section.title)}", *map(_markdown_block, section.blocks)])
 
 
 def _markdown_block(block: str | list[str] | Table) -> str:
     if isinstance(block, str):
-        return _markdown(block)
+        return markdown_text(block)
     if isinstance(block, list):
-        return "\n".join(f"- {_markdown(point)}" for point in block)
+        return "\n".join(f"- {markdown_text(point)}" for point in block)
     rule = ["---:" if side == "r" else "---" for side in block.align]
-    lines = [[_markdown(cell) for cell in row] for row in (block.head, *block.rows)]
+    lines = [[markdown_text(shown(cell)) for cell in row] for row in (block.head, *block.rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
-
-
-def _markdown(text: str) -> str:
-    """The text with all that markdown would read as a cell border, markup or a link made literal."""
-    escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
-    return re.sub(r"([\\`*]|\](?=[(\[:]))", r"\\\1", escaped)

@@ -100,3 +100,46 @@ def test_a_file_that_cannot_be_opened_is_named_with_what_to_do(
     assert printed.err.startswith(f"polyweave-torch {command}: {said}")
     assert "Errno" not in printed.err
     assert not printed.out
+
+
+ESCAPE, BIDI = "\x1b[31m", "\u202e"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("columns.csv", f"{ESCAPE}one,{BIDI}two\n1,2\n", "compare FILE FILE"),
+        ("arms.csv", f"id,correct,model\n1,1,{ESCAPE}a\n1,1,{BIDI}b\n", "compare FILE FILE"),
+        ("unknown.txt", f"{ESCAPE}{BIDI}\n1\n", "compare FILE FILE"),
+        ("ids.csv", f"id,correct\n{ESCAPE}{BIDI}{'x' * 100_000},1\n", "compare FILE run.csv"),
+        (f"{ESCAPE}{BIDI}.csv", "id,correct\n", "compare FILE FILE"),
+        (f"{ESCAPE}{BIDI}.jsonl", "[", "ablate FILE --simulate"),
+        ("checks.csv", f"id,type,passed\n1,{ESCAPE}{BIDI},1\n", "verdict FILE"),
+        ("verdict.csv", f"id,{ESCAPE}{BIDI}\n1,2\n", "verdict FILE"),
+        (f"read/{ESCAPE}{BIDI}.sexp", "(lion Leo)", "claims gold read"),
+    ],
+    ids=["columns", "arms", "unknown", "ids", "compare path", "ablate path", "check", "verdict columns", "claims path"],
+)
+def test_names_from_outside_do_not_reach_the_terminal_raw(
+    inputs: Path, name: str, text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (inputs / name).write_text(text)
+    assert main([name if word == "FILE" else word for word in words.split()]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.removesuffix("\n").isprintable()
+    assert "\\x1b[31m" in said
+    assert len(said) < 1500
+
+
+def test_the_last_print_escapes_and_bounds_whatever_an_error_says(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*args: object, **options: object) -> None:
+        raise ValueError(ESCAPE + "x" * 1_000_000)
+
+    monkeypatch.setattr(compare, "compare_runs", broken)
+    assert main(["compare", "run.csv", "run.csv"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("polyweave-torch compare: \\x1b[31mxxx")
+    assert len(said) < 11_000

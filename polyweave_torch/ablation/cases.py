@@ -1,10 +1,12 @@
 """The cases of an ablation: read in one order, whatever the order of the file, and sampled by stratum."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from polyweave_torch.evallogs.json_values import read_json_lines
+from polyweave_torch.layout import clipped
 
 LADDER = ("simple", "media", "compleja")
 """Strata that need no declaring: where a file has no others, they are ordered from simple to complex."""
@@ -45,7 +47,7 @@ def load_cases(
             message names the line.
 
     Example:
-        >>> import tempfile
+        >>> import json, tempfile
         >>> lines = [json.dumps({"id": id, "stratum": s}) for id, s in (("b", "easy"), ("c", "hard"), ("a", "hard"))]
         >>> with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         ...     _ = file.write("\\n".join(lines)), file.flush()
@@ -53,20 +55,16 @@ def load_cases(
         ['a', 'c', 'b']
     """
     found: dict[str, tuple[str, Case]] = {}
-    with open(path, encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            place = f"{path}:{number}"
-            case = _case(line, place)
-            if case.id in found:
-                raise ValueError(f"{place}: case {case.id!r} stands at {found[case.id][0]} already; ids must differ")
-            if strata is not None and case.stratum not in strata:
-                raise ValueError(
-                    f"{place}: case {case.id!r} is of stratum {case.stratum!r}, but declared are {', '.join(strata)}"
-                )
-            _validate(case, place, validate)
-            found[case.id] = (place, case)
+    for place, fields in read_json_lines(Path(path)):
+        case = _case(fields, place)
+        name = clipped(case.id)
+        if case.id in found:
+            raise ValueError(f"{place}: case {name!r} stands at {found[case.id][0]} already; ids must differ")
+        if strata is not None and case.stratum not in strata:
+            stratum = clipped(case.stratum)
+            raise ValueError(f"{place}: case {name!r} is of stratum {stratum!r}, but declared are {', '.join(strata)}")
+        _validate(case, place, validate)
+        found[case.id] = (place, case)
     cases = [case for _, case in found.values()]
     rank = _ranks({case.stratum for case in cases}, strata)
     return sorted(cases, key=lambda case: (rank[case.stratum], case.id))
@@ -114,31 +112,27 @@ def corpus_counts(cases: Sequence[Case]) -> dict[str, int]:
     return dict(Counter(case.stratum for case in cases))
 
 
-def _case(line: str, place: str) -> Case:
-    try:
-        fields = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{place}: expected one JSON object, but found no JSON ({error})") from error
-    if not isinstance(fields, Mapping):
-        raise ValueError(f"{place}: expected one JSON object with id and stratum, but found {line.strip()[:60]}")
+def _case(fields: Mapping[str, Any], place: str) -> Case:
     case = Case(**{name: fields[name] for name in Case._fields if name in fields} | _required(fields, place))
     for name in ("domain", "description"):
         if not isinstance(getattr(case, name), str):
-            raise ValueError(f"{place}: {name} must be text, but is {getattr(case, name)!r}")
+            raise ValueError(f"{place}: {name} must be text, but is {clipped(repr(getattr(case, name)), 60)}")
     return case
 
 
 def _required(fields: Mapping[str, Any], place: str) -> dict[str, str]:
     for name in ("id", "stratum"):
         if not isinstance(fields.get(name), str) or not fields[name]:
-            raise ValueError(f"{place}: a case needs {name} as text that is not empty, but has {fields.get(name)!r}")
+            raise ValueError(
+                f"{place}: a case needs {name} as text that is not empty, but has {clipped(repr(fields.get(name)), 60)}"
+            )
     return {name: fields[name] for name in ("id", "stratum")}
 
 
 def _validate(case: Case, place: str, validate: Callable[[Any], object] | None) -> None:
     if validate is None:
         return
-    message = f"{place}: the gold of case {case.id!r} is not valid"
+    message = f"{place}: the gold of case {clipped(case.id)!r} is not valid"
     try:
         valid = validate(case.gold)
     except ValueError as error:

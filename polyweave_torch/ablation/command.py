@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,6 +13,8 @@ from polyweave_torch.ablation.evaluators import SimulatedEvaluator, baseline_con
 from polyweave_torch.ablation.outcomes import Condition
 from polyweave_torch.ablation.report import format_analysis
 from polyweave_torch.ablation.running import Evaluate, run_ablation
+from polyweave_torch.evallogs.json_values import parse
+from polyweave_torch.layout import shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,12 +131,13 @@ def _condition(text: str) -> Condition:
     if not equals:
         known = {condition.name: condition for condition in baseline_conditions()}
         return known.get(name, Condition(name, {}))
+    where = f"--conditions {shown(text)}"
     try:
-        parsed = json.loads(options)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"--conditions {text}: expected a JSON object after the = ({error})") from error
+        parsed = parse(options.strip(), "options")
+    except ValueError as error:
+        raise ValueError(f"{where}: expected a JSON object after the = ({error})") from error
     if not name or not isinstance(parsed, dict):
-        raise ValueError(f'--conditions {text}: expected NAME or NAME={{"option": value}}')
+        raise ValueError(f'{where}: expected NAME or NAME={{"option": value}}')
     return Condition(name, parsed)
 
 

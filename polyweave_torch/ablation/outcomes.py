@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from polyweave_torch.evallogs.json_values import parse
+from polyweave_torch.evallogs.source import byte_lines, decode
+from polyweave_torch.layout import clipped
+
 _LINE_START = b'{"case_id": '
 
 
@@ -102,21 +106,29 @@ def parse_outcomes(path: Path, kind: type[Outcome] = Outcome) -> Iterator[tuple[
         ValueError: where another line is no outcome.
     """
     end = 0
-    with open(path, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
+    lines = byte_lines(path)
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            outcome = _outcome(line, f"{path}:{number}", kind)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            if next(lines, None) is None:
                 return
-            try:
-                outcome = kind(**json.loads(line))
-            except (ValueError, TypeError) as error:
-                if not lines.read(1):
-                    return
-                raise ValueError(
-                    f"{path}:{number} is no outcome ({error}), and as it is not the last line, no killed run explains "
-                    "it; take it out to have its case evaluated again, or start over with resume=False (--restart)"
-                ) from error
-            end += len(line)
-            yield outcome, end
+            raise ValueError(
+                f"{path}:{number} is no outcome ({error}), and as it is not the last line, no killed run explains "
+                "it; take it out to have its case evaluated again, or start over with resume=False (--restart)"
+            ) from error
+        end += len(line)
+        yield outcome, end
+
+
+def _outcome(line: bytes, where: str, kind: type[Outcome]) -> Outcome:
+    outcome = kind(**parse(decode(line, where).strip(), where))
+    for name in ("case_id", "stratum", "condition"):
+        if not isinstance(getattr(outcome, name), str):
+            raise TypeError(f"{name} must be text, but is {clipped(repr(getattr(outcome, name)), 60)}")
+    return outcome.plain()
 
 
 def recover_outcomes(path: Path, kind: type[Outcome] = Outcome) -> tuple[list[Outcome], int]:
@@ -157,4 +169,5 @@ def by_pair(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
 
 def twice(case_id: str, condition: str) -> str:
     """What to say of a pair that comes twice."""
+    case_id, condition = clipped(case_id), clipped(condition)
     return f"case {case_id!r} has two outcomes under condition {condition!r}; a pair of case and condition must be one"

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Self
 
 from polyweave_torch.ablation.cases import Case
 from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome, parse_outcomes
-from polyweave_torch.layout import counted
+from polyweave_torch.evallogs.json_values import read_document
+from polyweave_torch.layout import clipped, counted
 
 LIVE, SIMULATED = "LIVE", "SIMULATED"
 
@@ -42,8 +43,8 @@ class Manifest(NamedTuple):
         return cls(
             SIMULATED if simulated else LIVE,
             model,
-            {case.id: _digest(case._asdict()) for case in cases},
-            {condition.name: _digest(condition.options) for condition in conditions},
+            {case.id: _digest(case._asdict(), f"case {_named(case.id)}") for case in cases},
+            {c.name: _digest(c.options, f"condition {_named(c.name)}") for c in conditions},
             evaluator,
         )
 
@@ -57,7 +58,9 @@ class Manifest(NamedTuple):
         facts = [("the mode", self.mode, now.mode), ("the model", self.model, now.model)]
         # Files that were begun before evaluators were recorded go on.
         facts += [("the evaluator", self.evaluator, now.evaluator)] if self.evaluator else []
-        changed = [f"{what} was {before!r} and is {after!r}" for what, before, after in facts if before != after]
+        changed = [
+            f"{what} was {_named(before)} and is {_named(after)}" for what, before, after in facts if before != after
+        ]
         return [
             *changed,
             *_changes("case", self.cases, now.cases),
@@ -91,10 +94,13 @@ def read_manifest(outcomes: Path) -> Manifest | None:
     if not path.exists():
         return None
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        return Manifest(**{name: fields[name] for name in Manifest._fields if name in fields})
+        fields = read_document(path)
+        manifest = Manifest(**{name: fields[name] for name in Manifest._fields if name in fields})
+        if not isinstance(manifest.cases, dict) or not isinstance(manifest.conditions, dict):
+            raise TypeError("cases and conditions must be objects")
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is no manifest of a run ({error!r}); remove it if it isn't ours") from error
+        raise ValueError(f"{path} is no manifest of a run ({error}); remove it if it isn't ours") from error
+    return manifest
 
 
 def read_outcomes(path: str | Path) -> Iterator[Outcome]:
@@ -150,12 +156,19 @@ def _changes(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> li
 
 def _listed(names: Sequence[str]) -> str:
     more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
+    return ", ".join(map(_named, names[:_SHOWN])) + more
 
 
-def _digest(value: Any) -> str:
+def _named(name: object) -> str:
+    return repr(clipped(str(name)))
+
+
+def _digest(value: Any, what: str) -> str:
     # What JSON has no form for goes by its type: a repr may hold an address, which is another one in every process.
-    text = json.dumps(
-        value, sort_keys=True, default=lambda other: f"{type(other).__module__}.{type(other).__qualname__}"
-    )
+    try:
+        text = json.dumps(
+            value, sort_keys=True, default=lambda other: f"{type(other).__module__}.{type(other).__qualname__}"
+        )
+    except RecursionError as error:
+        raise ValueError(f"{what} is nested too deeply") from error
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -9,6 +9,8 @@ from typing import Any
 from polyweave_torch.ablation.cases import Case
 from polyweave_torch.ablation.outcomes import Condition, Outcome, append_outcomes, by_pair, recover_outcomes
 from polyweave_torch.ablation.record import Manifest, read_manifest, sync_folder
+from polyweave_torch.evallogs.source import check_regular
+from polyweave_torch.layout import clipped, printable
 
 Evaluate = Callable[[Sequence[Case], Condition], Sequence[Outcome]]
 
@@ -123,12 +125,14 @@ def _checked(returned: Any, batch: Sequence[Case], condition: Condition) -> list
 
 def _open(path: Path, manifest: Manifest, resume: bool) -> dict[tuple[str, str], Outcome]:
     """The outcomes that the file has already; a file that has none is begun anew."""
+    if path.exists():
+        check_regular(path)
     if resume and path.exists():
         outcomes, torn = recover_outcomes(path, manifest.outcome)
         if torn:
             warnings.warn(
-                f"{path}: dropped a torn last line of {torn} bytes, which a killed run left; its case is evaluated "
-                "again",
+                f"{printable(str(path))}: dropped a torn last line of {torn} bytes, which a killed run left; its case "
+                "is evaluated again",
                 stacklevel=3,
             )
         if outcomes:
@@ -149,8 +153,8 @@ def _check_same_run(path: Path, manifest: Manifest, outcomes: Sequence[Outcome])
         changes = _strangers(manifest, outcomes)
         if not changes:
             warnings.warn(
-                f"{path} has no manifest beside it: its outcomes are of these cases and conditions by name, but "
-                "nothing tells whether what the names stand for has changed",
+                f"{printable(str(path))} has no manifest beside it: its outcomes are of these cases and conditions by "
+                "name, but nothing tells whether what the names stand for has changed",
                 stacklevel=4,
             )
             manifest.write(path)
@@ -165,9 +169,11 @@ def _check_same_run(path: Path, manifest: Manifest, outcomes: Sequence[Outcome])
 
 def _strangers(manifest: Manifest, outcomes: Sequence[Outcome]) -> list[str]:
     """What the outcomes name that the run doesn't have."""
-    strangers = {f"case {o.case_id!r}": None for o in outcomes if o.case_id not in manifest.cases}
-    strangers |= {f"condition {o.condition!r}": None for o in outcomes if o.condition not in manifest.conditions}
-    return [f"{stranger} of the file is not among those of this run" for stranger in list(strangers)[:5]]
+    strangers = {("case", o.case_id): None for o in outcomes if o.case_id not in manifest.cases}
+    strangers |= {("condition", o.condition): None for o in outcomes if o.condition not in manifest.conditions}
+    return [
+        f"{what} {clipped(name)!r} of the file is not among those of this run" for what, name in list(strangers)[:5]
+    ]
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

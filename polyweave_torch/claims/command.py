@@ -7,6 +7,10 @@ from pathlib import Path
 
 from polyweave_torch.claims.folders import score_folder
 from polyweave_torch.functional.claims import claims_table
+from polyweave_torch.layout import shown
+
+_LONGEST = 2_000
+"""Characters of a warning."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,5 +44,5 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print(json.dumps(scored.to_dict(), indent=2) if arguments.json else claims_table(scored.documents))
     for warning in scored.warnings:
-        print(f"polyweave-torch claims: {warning}", file=sys.stderr)
+        print(f"polyweave-torch claims: {shown(warning, _LONGEST)}", file=sys.stderr)
     return 0

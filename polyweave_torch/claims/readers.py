@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from polyweave_torch.functional.claims.sentences import Claim, Malformed, as_claim, printed_form, scan_claims
+from polyweave_torch.layout import clipped
 
 Item: TypeAlias = Claim | Malformed
 
@@ -79,11 +80,16 @@ def read_candidates(path: str | Path) -> list[Item]:
 def _items(path: Path) -> Iterator[Item]:
     if path.suffix not in FORMATS:
         raise ValueError(f"{path}: expected a name that ends in one of {', '.join(FORMATS)}")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is not a regular file; save what it gives to a file first")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: expected UTF-8, but {error}") from error
-    yield from FORMATS[path.suffix](text)
+    try:
+        yield from FORMATS[path.suffix](text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _json_list(text: str) -> Iterator[Item]:
@@ -130,14 +136,24 @@ def _triples(text: str, delimiter: str) -> Iterator[Item]:
                 return
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise ValueError(f"the key {clipped(twice)!r} stands twice in one object")
+    return members
+
+
 def _decode(text: str, first_line: int = 1) -> Any:
     try:
-        return json.loads(text, parse_int=str, parse_float=str)
+        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_members)
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
         raise ValueError(f"line {line}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
         raise ValueError(f"line {first_line}: it nests too deep") from error
+    except ValueError as error:
+        raise ValueError(f"line {first_line}: {error}") from error
 
 
 def _item(value: Any, place: str) -> Item:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polyweave_torch.evallogs.run import Run
 from polyweave_torch.evallogs.source import repeated
 from polyweave_torch.evallogs.universe import Universe, universe_ids
+from polyweave_torch.layout import clipped
 
 _COMPARED = ("task", "task version", "n-shot", "harness", "data set", "filter", "metric", "scorer", "epochs")
 _KINDS = {"int": "whole numbers", "text": "text"}
@@ -184,7 +185,7 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
     wrong = [name for name in shared if here[name] and other.hashes[place[name]] not in ("", here[name])]
     if wrong:
         pairs = ", ".join(
-            f"{name!r} ({here[name][:12]} against {other.hashes[place[name]][:12]})" for name in wrong[:3]
+            f"{clipped(name)!r} ({here[name][:12]} against {other.hashes[place[name]][:12]})" for name in wrong[:3]
         )
         raise ValueError(
             f"{first.path} and {other.path} hold other content under the same id in {len(wrong)} of {len(shared)} "
@@ -198,7 +199,7 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
         if content in there and content not in several and there[content] != name
     ]
     if twice:
-        pairs = ", ".join(f"{mine!r} against {theirs!r}" for mine, theirs in twice[:3])
+        pairs = ", ".join(f"{clipped(mine)!r} against {clipped(theirs)!r}" for mine, theirs in twice[:3])
         raise ValueError(
             f"{len(twice)} items have one id in {first.path} and another in {other.path}: {pairs}. "
             "Align by content with id='doc_hash' (--id doc_hash)"
@@ -206,7 +207,7 @@ def _check_same_items(first: Run, other: Run, place: dict[str, int], *, need_ove
 
 
 def _examples(ids: list[str]) -> str:
-    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "") if ids else "(none)"
+    return ", ".join(repr(clipped(name)) for name in ids[:3]) + (", ..." if len(ids) > 3 else "") if ids else "(none)"
 
 
 def _slices(runs: list[Run], rows: NDArray[np.int64], ids: list[str]) -> tuple[list[str] | None, list[str]]:
@@ -294,7 +295,7 @@ def _overlap_warnings(runs: list[Run], shared: int) -> list[str]:
     common = set(runs[0].ids).intersection(*(run.ids for run in runs[1:]))
     alone = [next((name for name in run.ids if name not in common), None) for run in runs]
     sides = ("only before", "only after") if len(runs) == 2 else tuple(f"of {run.name} is not" for run in runs)
-    examples = [f"{name!r} {side}" for name, side in zip(alone, sides, strict=True) if name is not None]
+    examples = [f"{clipped(name)!r} {side}" for name, side in zip(alone, sides, strict=True) if name is not None]
     form = "; ids that differ in form (leading zeros, prefixes) do not match" if len(examples) > 1 else ""
     every = "both" if len(runs) == 2 else f"all {len(runs)}"
     return [f"only {shared} of {items} items are in {every} runs, for instance {', '.join(examples)}{form}"]

@@ -1,6 +1,7 @@
 """Members of zip files that nobody vouches for: in bounded pieces, and never written to a path that a file names."""
 
 import io
+import struct
 import zipfile
 import zlib
 from types import ModuleType
@@ -10,6 +11,8 @@ from polyweave_torch.evallogs.source import MAX_PIECE, optional_module
 
 UNPACKING = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 """What a damaged, encrypted or strangely packed member raises."""
+_OPENING = (*UNPACKING, ValueError, struct.error)
+"""Beside these, what a damaged directory raises."""
 _ZSTANDARD = 93
 
 
@@ -18,7 +21,7 @@ def read_member(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
     with open_member(archive, name, where) as file:
         try:
             content = file.read(MAX_PIECE + 1)
-        except UNPACKING as error:
+        except _OPENING as error:
             raise ValueError(f"{where}: {name} can't be unpacked: {error}") from error
     if len(content) > MAX_PIECE:
         raise ValueError(f"{where}: {name} unpacks to more than {MAX_PIECE // 2**20} MiB")
@@ -30,7 +33,7 @@ def open_member(archive: zipfile.ZipFile, name: str, where: str) -> IO[bytes]:
     member = archive.getinfo(name)
     try:
         return _open_zstandard(archive, member) if member.compress_type == _ZSTANDARD else archive.open(member)
-    except UNPACKING as error:
+    except _OPENING as error:
         raise ValueError(f"{where}: {name} can't be unpacked: {error}") from error
 
 

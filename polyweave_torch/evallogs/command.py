@@ -15,6 +15,8 @@ from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.verdicts import GATES
 from polyweave_torch.layout import counted
 
+_DIGITS = 18
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
@@ -204,4 +206,6 @@ def _write_flips(comparison: Comparison, path: Path) -> None:
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a number of items is wanted, not {text!r}")
+    if len(text) > _DIGITS:
+        raise argparse.ArgumentTypeError(f"a number of at most {_DIGITS} digits is wanted, not one of {len(text)}")
     return int(text)

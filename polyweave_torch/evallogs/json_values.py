@@ -6,13 +6,14 @@ from json.scanner import make_scanner
 from pathlib import Path
 from typing import Any
 
-from polyweave_torch.evallogs.source import MAX_PIECE, decode, raw_lines, repeated
+from polyweave_torch.evallogs.source import MAX_PIECE, decode, named_errors, open_regular, raw_lines, repeated
+from polyweave_torch.layout import clipped
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError(f"the key {repeated(name for name, _ in pairs)[0]!r} stands twice in one object")
+        raise ValueError(f"the key {clipped(repeated(name for name, _ in pairs)[0])!r} stands twice in one object")
     return members
 
 
@@ -38,7 +39,7 @@ def parse(text: str, where: str) -> Any:
 def misread(error: Exception, where: str) -> ValueError:
     """What the decoder refused, said with its place."""
     if isinstance(error, RecursionError):
-        return ValueError(f"{where}: nested too deeply to be an evaluation log")
+        return ValueError(f"{where}: nested too deeply")
     if isinstance(error, json.JSONDecodeError):
         place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.pos}"
         return ValueError(f"{where}: not JSON: {error.msg} at {place}")
@@ -61,10 +62,10 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def read_document(path: Path) -> Any:
     """A whole JSON file of at most ``MAX_PIECE`` bytes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file, named_errors(path):
         content = file.read(MAX_PIECE + 1)
     if len(content) > MAX_PIECE:
-        raise ValueError(f"{path}: expected a summary file of at most {MAX_PIECE // 2**20} MiB, but it is larger")
+        raise ValueError(f"{path}: expected a file of at most {MAX_PIECE // 2**20} MiB, but it is larger")
     return parse(decode(content, str(path)).lstrip("\ufeff"), str(path))
 
 

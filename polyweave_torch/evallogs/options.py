@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polyweave_torch.evallogs.run import ChoiceError
+from polyweave_torch.layout import shown
 
 
 class FieldError(ValueError):
@@ -60,7 +61,7 @@ def lookup(row: Mapping[str, Any], path: str, where: str, *, inside: Sequence[st
         found, value = _follow(row, f"{start}.{path}" if start else path)
         if found:
             return value
-    raise FieldError(f"{where}: no field {path!r}; there are {', '.join(map(str, row))}")
+    raise FieldError(f"{where}: no field {path!r}; there are {', '.join(map(shown, row))}")
 
 
 def _follow(row: Any, path: str) -> tuple[bool, Any]:

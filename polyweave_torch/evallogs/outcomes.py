@@ -24,7 +24,9 @@ from polyweave_torch.functional.intervals import wilson_interval
 from polyweave_torch.functional.mcnemar import Method, mcnemar, mcnemar_pairs
 from polyweave_torch.functional.multiplicity import holm_bonferroni
 from polyweave_torch.functional.strata import stratum_heterogeneity
+from polyweave_torch.layout import clipped
 
+_MOST_SLICES = 10_000
 _DIFFERENCES: tuple[IntervalMethod, ...] = ("tango", "newcombe", "wald")
 _REFERENCE_TESTS: dict[str, Method] = {"p_exact": "exact", "p_midp": "midp", "p_chi2": "asymptotic"}
 
@@ -192,6 +194,11 @@ def _slices(
 def slice_index(labels: Sequence[str]) -> tuple[list[str], Tensor]:
     """The names of the slices, ascending, and the number of each item's slice among them."""
     names = sorted(set(labels))
+    if len(names) > _MOST_SLICES:
+        raise ValueError(
+            f"{len(labels)} items have {len(names)} slices, such as {clipped(names[0])!r}; at most {_MOST_SLICES} are "
+            "compared. Choose what has fewer values with slice= (--slice)"
+        )
     position = {name: number for number, name in enumerate(names)}
     return names, torch.from_numpy(np.fromiter(map(position.__getitem__, labels), np.int64, len(labels)))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polyweave_torch.evallogs.source import watch_reading
+from polyweave_torch.layout import shown
 
 
 @contextlib.contextmanager
@@ -16,7 +17,7 @@ def reading_bar(path: Path) -> Iterator[None]:
     except ModuleNotFoundError:
         yield
         return
-    with tqdm(total=_size(path), desc=path.name, unit="B", unit_scale=True, disable=None, leave=False) as bar:
+    with tqdm(total=_size(path), desc=shown(path.name), unit="B", unit_scale=True, disable=None, leave=False) as bar:
         if bar.disable:
             yield
             return

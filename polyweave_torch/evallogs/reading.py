@@ -28,6 +28,7 @@ from polyweave_torch.evallogs.readers import (
     swebench,
 )
 from polyweave_torch.evallogs.run import ChoiceError, Run
+from polyweave_torch.layout import shown
 
 
 class _Reader(NamedTuple):
@@ -143,11 +144,14 @@ def _find(path: Path, format: str | None, options: Options) -> tuple[_Reader, li
 def _reader_of(path: Path, format: str | None, options: Options) -> _Reader:
     shape = outline(path)
     if format is not None:
+        there = generic.format_of(shape)
+        if format in generic.FORMATS and there not in (format, None):
+            raise ValueError(f"{path}: format={format!r} (--format) was asked for, but it is {there}; leave it out")
         return _BY_NAME[format]
     # Only tables let the caller name the column of outcomes, so naming it says that this is one.
     reader = _TABLE if options.correct is not None and _TABLE.sniff(shape) else _sniff(shape)
     if reader is None:
-        fields = ", ".join([*shape.record, *shape.names][:8]) or "nothing known"
+        fields = ", ".join(map(shown, [*shape.record, *shape.names][:8])) or "nothing known"
         looks = "empty" if shape.kind == "empty" else f"{shape.kind}: {fields}"
         raise ValueError(f"{path}: not a known evaluation log ({looks}); known are {', '.join(FORMATS)}")
     return reader

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from polyweave_torch.evallogs.epochs import EPOCHS, epoch_order, epoch_warnings, reduce_epochs
 from polyweave_torch.evallogs.options import Options
 from polyweave_torch.evallogs.run import ChoiceError, Run
+from polyweave_torch.layout import clipped, shown
 
 _T = TypeVar("_T")
 _WANTED = "expected an outcome (true or false, yes or no, a number)"
@@ -38,11 +39,11 @@ def outcome(value: Any, where: str) -> float:
         try:
             number = float(value)
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"{where}: {_WANTED}, but found {value!r}") from error
+            raise ValueError(f"{where}: {_WANTED}, but found {clipped(str(value))!r}") from error
         if math.isinf(number):
             raise ValueError(f"{where}: {_WANTED}, but found an infinite score")
         return number
-    parts = f" with {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""
+    parts = f" with {shown(', '.join(map(str, value)))}" if isinstance(value, Mapping) and value else ""
     raise ValueError(f"{where}: {_WANTED}, but found {type(value).__name__}{parts}")
 
 
@@ -174,7 +175,7 @@ class Rows:
             item = int(np.argmax(number > 1))
             raise ChoiceError(
                 f"{self.path} has {len(self)} rows for {len(self._items)} items, for instance {number[item]} of "
-                f"{list(self._items)[item]!r}, and repeats of an item are not items",
+                f"{clipped(list(self._items)[item])!r}, and repeats of an item are not items",
                 option="epochs",
                 choices=EPOCHS,
             )
@@ -193,7 +194,7 @@ class Rows:
             row = int(first[number > 1][0])
             names = list(self._items)
             raise ValueError(
-                f"{self.path}: {int((number > 1).sum())} items stand twice, such as {names[codes[row]]!r}"
+                f"{self.path}: {int((number > 1).sum())} items stand twice, such as {clipped(names[codes[row]])!r}"
                 + (f" in epoch {self._epochs[row]}" if len(set(order.tolist())) > 1 else "")
                 + "; each must have one row (choose another id with id=, --id)"
             )

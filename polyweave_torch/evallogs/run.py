@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from polyweave_torch.layout import printable, shown
+
 _LISTED = 40
 """Choices that a message shows."""
 
@@ -26,8 +28,8 @@ class ChoiceError(ValueError):
         self.option = option
         self.choices = [str(choice) for choice in choices]
         more = f" and {len(self.choices) - _LISTED} more" if len(self.choices) > _LISTED else ""
-        listed = f": {', '.join(self.choices[:_LISTED])}{more}" if self.choices else ""
-        super().__init__(f"{message}; choose with {option}= (on the command line --{option}){listed}")
+        listed = f": {', '.join(map(shown, self.choices[:_LISTED]))}{more}" if self.choices else ""
+        super().__init__(f"{printable(message)}; choose with {option}= (on the command line --{option}){listed}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,32 @@ _watcher: ContextVar[Callable[[int], object] | None] = ContextVar("watcher", def
 
 def head(path: Path) -> bytes:
     """The first bytes of a regular file."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(f"{path} is not a regular file; save what it gives to a file first, since it is read twice")
-    with path.open("rb") as file:
+    with open_regular(path) as file, named_errors(path):
         return file.read(HEAD)
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a pipe or a device, which may wait or go on for ever; to open a folder is an error of its own."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ValueError(f"{path} is not a regular file; save what it gives to a file first")
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """A regular file to read from."""
+    check_regular(path)
+    return path.open("rb")
+
+
+@contextlib.contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Let what can't be read say which file it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 @contextlib.contextmanager
@@ -56,20 +78,27 @@ class _Watched(io.FileIO):
 def open_log(path: Path) -> IO[bytes]:
     """A log to read from its start to its end."""
     watcher = _watcher.get()
+    check_regular(path)
     # Blocks of a quarter MiB: the watcher is asked a few times a second, not at each line.
     return path.open("rb") if watcher is None else io.BufferedReader(_Watched(path, watcher), 2**18)
 
 
 def raw_lines(path: Path) -> Iterator[str]:
     """Every line of UTF-8 text with its end."""
-    with open_log(path) as file:
+    for number, line in enumerate(byte_lines(path), start=1):
+        text = line.decode() if line.isascii() else decode(line, f"{path}:{number}")
+        yield text if number > 1 else text.removeprefix("\ufeff")
+
+
+def byte_lines(path: Path) -> Iterator[bytes]:
+    """Every line of a file with its end."""
+    with open_log(path) as file, named_errors(path):
         number = 0
         while line := file.readline(MAX_PIECE + 1):
             number += 1
             if len(line) > MAX_PIECE:
                 raise ValueError(f"{path}:{number}: the line is longer than {MAX_PIECE // 2**20} MiB")
-            text = line.decode() if line.isascii() else decode(line, f"{path}:{number}")
-            yield text if number > 1 else text.removeprefix("\ufeff")
+            yield line
 
 
 def decode(content: bytes, where: str) -> str:

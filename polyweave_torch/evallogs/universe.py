@@ -8,11 +8,13 @@ from typing import Any
 from polyweave_torch.evallogs.json_values import read_document, read_json_lines
 from polyweave_torch.evallogs.outline import outline
 from polyweave_torch.evallogs.source import raw_lines, repeated
-from polyweave_torch.layout import counted
+from polyweave_torch.layout import clipped, counted
 
 Universe = int | str | os.PathLike[str] | Sequence[str]
 """The items that count: how many (a number, or text of it), a file that names them, or their ids."""
 
+_MOST_UNNAMED = 1_000_000
+"""Items that a universe may have beyond those that the runs name, where it is a number."""
 _IDS = ("instance_id", "id", "item_id", "sample_id", "task_id", "question_id")
 
 
@@ -29,17 +31,25 @@ def universe_ids(universe: Universe, known: Sequence[str]) -> list[str]:
     if isinstance(universe, int):
         if universe < len(known):
             raise ValueError(f"the universe has {universe} items, but the runs name {len(known)}")
+        if universe - len(known) > _MOST_UNNAMED:
+            raise ValueError(
+                f"the universe has {universe} items, of which the runs name {len(known)}; at most {_MOST_UNNAMED} may "
+                "be unnamed. Check the number, or give a file of the ids"
+            )
         return [*known, *(f"(unnamed {number})" for number in range(1, universe - len(known) + 1))]
     ids = _read(Path(universe)) if isinstance(universe, (str, os.PathLike)) else list(universe)
     inside = set(ids)
     if len(inside) < len(ids):
         twice = repeated(ids)
-        raise ValueError(f"the universe names {counted(len(twice), 'item')} more than once, such as {twice[0]!r}")
+        raise ValueError(
+            f"the universe names {counted(len(twice), 'item')} more than once, such as {clipped(twice[0])!r}"
+        )
     outside = [name for name in known if name not in inside]
     if outside:
         raise ValueError(
             f"{len(outside)} items of the runs are not in the universe of {len(ids)}: "
-            f"{', '.join(map(repr, outside[:3]))}, where it has {', '.join(map(repr, ids[:3]))}"
+            f"{', '.join(repr(clipped(name)) for name in outside[:3])}, where it has "
+            f"{', '.join(repr(clipped(name)) for name in ids[:3])}"
         )
     return ids
 

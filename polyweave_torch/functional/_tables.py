@@ -1,12 +1,16 @@
 """What reports share: tables as text and as markdown, and results as plain data."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
 Rows = Sequence[Sequence[object]]
+
+NAME_LIMIT = 300
+"""The most characters of a name from outside that a message or a report shows."""
 
 
 def text_table(head: Sequence[str], rows: Rows) -> str:
@@ -31,13 +35,39 @@ def markdown_table(head: Sequence[str], rows: Rows, *, align: str = "") -> str:
 
 
 def markdown_row(cells: Sequence[object]) -> str:
-    """One row of a markdown table; no cell ends it or its column."""
-    return "| " + " | ".join(one_line(cell).replace("|", "&#124;") for cell in cells) + " |"
+    """One row of a markdown table; no cell ends it or its column, or holds markup."""
+    return "| " + " | ".join(markdown_text(one_line(cell)) for cell in cells) + " |"
 
 
 def one_line(cell: object) -> str:
-    """A text without line breaks, and without spaces in a row."""
-    return " ".join(str(cell).split())
+    """A text without line breaks and spaces in a row, otherwise as :func:`shown`."""
+    return shown(" ".join(str(cell).split()))
+
+
+def shown(name: object, limit: int = NAME_LIMIT) -> str:
+    """A name from outside as a message may hold it: printable, and what is long without its middle."""
+    return clipped(printable(clipped(str(name), limit)), limit)
+
+
+def clipped(text: str, limit: int = NAME_LIMIT) -> str:
+    """A text of at most ``limit`` characters, without its middle where it is longer."""
+    if len(text) <= limit:
+        return text
+    tail = (limit - 2) // 2
+    return f"{text[: limit - 2 - tail]}..{text[len(text) - tail :]}"
+
+
+def printable(text: str) -> str:
+    """The text with control characters, line breaks and lone surrogates written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def markdown_text(text: str) -> str:
+    """The text with all that markdown would read as a cell border, markup or a link made literal."""
+    escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
+    return re.sub(r"([\\`*]|\](?=[(\[:]))", r"\\\1", escaped)
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from polyweave_torch.functional._tables import markdown_table, one_line, text_table
+from polyweave_torch.functional._tables import markdown_table, markdown_text, one_line, text_table
 from polyweave_torch.functional.composite import RankedRun
 from polyweave_torch.functional.verdict_results import LayerDifference, PairVerdict, ReportFields
 from polyweave_torch.functional.verdict_words import Reason
@@ -47,29 +47,36 @@ _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 def to_text(report: ReportFields) -> str:
     """The report for a terminal."""
-    return _render(report, heading=lambda title: f"{title}\n{'=' * len(title)}", table=text_table)
+    return _render(report, heading=lambda title: f"{title}\n{'=' * len(title)}", table=text_table, name=one_line)
 
 
 def to_markdown(report: ReportFields) -> str:
     """The report as markdown."""
-    return _render(report, heading=lambda title: f"## {title}", table=markdown_table)
+    return _render(
+        report,
+        heading=lambda title: f"## {title}",
+        table=markdown_table,
+        name=lambda name: markdown_text(one_line(name)),
+    )
 
 
-def _render(report: ReportFields, *, heading: Callable[[str], str], table: _Table) -> str:
+def _render(
+    report: ReportFields, *, heading: Callable[[str], str], table: _Table, name: Callable[[object], str]
+) -> str:
     estimator, settings = report.estimator, report.settings
     blocks = [heading(f"{report.label}: {report.action}")]
     for pair in report.pairs:
-        blocks += [f"{one_line(pair.name)} against the control: {pair.label} ({pair.label.action})"]
+        blocks += [f"{name(pair.name)} against the control: {pair.label} ({pair.label.action})"]
         blocks += [table(("", "control", "treatment", "difference", "interval", "pairs"), _difference_rows(pair))]
-        blocks += [_bullets(pair.reasons, pair.layers, {**settings._asdict(), **pair._asdict()}), _audit(pair)]
+        blocks += [_bullets(pair.reasons, pair.layers, {**settings._asdict(), **pair._asdict()}, name), _audit(pair)]
     if not report.pairs:
-        blocks += [_bullets(report.reasons, {}, settings._asdict())]
+        blocks += [_bullets(report.reasons, {}, settings._asdict(), name)]
     blocks += [table(("run", "composite", "samples", *settings.layer_names, "gate"), _run_rows(report.runs))]
     if not all(run.comparable for run in report.runs):
         blocks += ["* has other layers than the control: its composite does not compare."]
     fields = sorted({field for declared in report.provenance.values() for field in declared})
     if fields:
-        rows = [(name, *(str(declared.get(field, "-")) for field in fields)) for name, declared in _declared(report)]
+        rows = [(run, *(str(declared.get(field, "-")) for field in fields)) for run, declared in _declared(report)]
         blocks += [table(("run", *fields), rows)]
     how = f"{settings.resamples} resamples, seed {settings.seed}, alpha {settings.alpha:g} over all treatments"
     return "\n\n".join([*blocks, f"{estimator.id} v{estimator.version}: {how}."]) + "\n"
@@ -93,11 +100,16 @@ def _difference(of: PairVerdict | LayerDifference) -> tuple[str, str]:
     return ("-" if of.estimate.isnan() else f"{float(of.estimate):+.3f}"), interval
 
 
-def _bullets(reasons: Sequence[Reason], layers: Mapping[str, LayerDifference], values: Mapping[str, Any]) -> str:
+def _bullets(
+    reasons: Sequence[Reason],
+    layers: Mapping[str, LayerDifference],
+    values: Mapping[str, Any],
+    name: Callable[[object], str],
+) -> str:
     lines = []
     for reason in reasons:
         sentence = _SENTENCES[reason].format_map(values)
-        named = [one_line(name) for name, layer in layers.items() if reason in _NAMED and _NAMED[reason](layer)]
+        named = [name(title) for title, layer in layers.items() if reason in _NAMED and _NAMED[reason](layer)]
         lines.append(f"- {reason}: {', '.join(named)}{': ' if named else ''}{sentence}")
     return "\n".join(lines)
 

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from polyweave_torch.functional.verdict import CONTROL, verdict
+from polyweave_torch.layout import shown
 from polyweave_torch.verdict.files import CHECK_LAYERS, Columns, LayerFile, read_layer_file, sample_order
+
+_LISTED = 40
+_MOST_RESAMPLES = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rules.add_argument("--weights", type=_weights, metavar="LAYER=WEIGHT,...", help="default: all equal")
     rules.add_argument("--standardize", choices=("z", "rank"), help="bring layers on one scale first")
     rules.add_argument("--alpha", type=float, default=0.05, help="chance of a false alarm (default: %(default)s)")
-    rules.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (default: %(default)s)")
+    rules.add_argument(
+        "--resamples",
+        type=int,
+        default=1000,
+        help=f"of the bootstrap, at most {_MOST_RESAMPLES} (default: %(default)s)",
+    )
     rules.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: %(default)s)")
 
 
@@ -75,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: where a file or an option is wrong; the message says what to do.
         OSError: where a file can't be opened.
     """
+    if arguments.resamples > _MOST_RESAMPLES:
+        raise ValueError(f"--resamples must be at most {_MOST_RESAMPLES}, but is {arguments.resamples}")
     columns = Columns(
         layers=arguments.layers,
         checks={**CHECK_LAYERS, **dict(arguments.check)},
@@ -91,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not control.scores.keys() & file.scores.keys():
             raise ValueError(f"no {columns.id} of {file.path} is in {control.path}; are these the same samples?")
     runs = {CONTROL: control, **treatments}
+    _check_columns(columns, list(runs.values()))
     samples = sample_order(runs.values())
     marks = {name: _marks(file, samples, len(columns.judges)) for name, file in runs.items() if columns.judges}
     report = verdict(
@@ -151,6 +163,19 @@ def _names(control: Path, treatments: Sequence[Path]) -> dict[str, Path]:
     if len(named) != len(treatments):
         raise ValueError(f"a treatment is named twice: {[str(path) for path in treatments]}")
     return named
+
+
+def _check_columns(columns: Columns, files: Sequence[LayerFile]) -> None:
+    """Refuse a column that was named, but stands in no file: it is misspelt."""
+    there = list(dict.fromkeys(name for file in files for name in file.columns))
+    human = () if columns.human is None else (columns.human,)
+    for option, names in (("judges", columns.judges), ("human", human), ("provenance", columns.provenance)):
+        for name in names:
+            if name not in there:
+                raise ValueError(
+                    f"--{option} names the column {name!r}, which no file has; there are "
+                    f"{', '.join(map(shown, there[:_LISTED]))}"
+                )
 
 
 def _scores(file: LayerFile, samples: Sequence[str], columns: Columns) -> list[list[float]]:

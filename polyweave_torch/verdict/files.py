@@ -9,6 +9,7 @@ from polyweave_torch.evallogs.json_values import read_json_lines
 from polyweave_torch.evallogs.source import head
 from polyweave_torch.evallogs.tables import read_table
 from polyweave_torch.functional.composite import layer_score
+from polyweave_torch.layout import clipped, shown
 
 CHECK_LAYERS: Mapping[str, str] = {
     **dict.fromkeys(("contains", "not_contains", "equals", "starts_with", "ends_with", "regex", "not_regex"), "fact"),
@@ -44,6 +45,8 @@ class LayerFile(NamedTuple):
     marks: dict[str, list[float]]
     human: dict[str, float]
     provenance: dict[str, str]
+    columns: list[str]
+    """All that its rows have, in the order in which they first come."""
 
 
 def read_layer_file(path: Path, columns: Columns) -> LayerFile:
@@ -73,7 +76,7 @@ class _Rows:
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self.columns = columns
-        self.file = LayerFile(path, {}, {}, {}, {})
+        self.file = LayerFile(path, {}, {}, {}, {}, [])
         self.scored: set[str] = set()
         # By layer and id: weight passed, and all.
         self.weights: dict[str, dict[str, list[float]]] = {}
@@ -91,7 +94,9 @@ class _Rows:
             self._add_check(sample, row, where)
             return
         if sample in self.scored:
-            raise ValueError(f"{where}: {columns.id} {sample!r} stands twice; each sample has one row of scores")
+            raise ValueError(
+                f"{where}: {columns.id} {clipped(sample)!r} stands twice; each sample has one row of scores"
+            )
         self.scored.add(sample)
         file.scores[sample] = scores
         checks = row.get("checks", [])
@@ -117,14 +122,16 @@ class _Rows:
             for sample, score in zip(by_sample, layer_score(passed, total).tolist(), strict=True):
                 if not math.isnan(file.scores[sample][place]):
                     raise ValueError(
-                        f"{file.path}: {columns.id} {sample!r} has a score and checks of the layer {layer!r}; keep one"
+                        f"{file.path}: {columns.id} {clipped(sample)!r} has a score and checks of the layer {layer!r}; "
+                        "keep one"
                     )
                 file.scores[sample][place] = score
         if all(math.isnan(score) for scores in file.scores.values() for score in scores):
             raise ValueError(
                 f"{file.path}: no row has a score of the layers {list(columns.layers)}, or checks; "
-                f"its columns are {list(self.seen)[:20]}"
+                f"its columns are {list(map(clipped, list(self.seen)[:20]))}"
             )
+        file.columns.extend(self.seen)
         return file
 
     def _add_check(self, sample: str, check: Mapping[str, Any], where: str) -> None:
@@ -132,10 +139,13 @@ class _Rows:
         layer = self.columns.checks.get(kind) if isinstance(kind, str) else None
         if layer is None:
             raise ValueError(
-                f"{where}: the type of check {kind!r} belongs to no layer; say which, for instance --check {kind}=fact"
+                f"{where}: the type of check {clipped(repr(kind))} belongs to no layer; say which, for instance "
+                f"--check {shown(kind)}=fact"
             )
         if layer not in self.columns.layers:
-            raise ValueError(f"{where}: checks of type {kind!r} are of the layer {layer!r}, which is not in --layers")
+            raise ValueError(
+                f"{where}: checks of type {clipped(repr(kind))} are of the layer {layer!r}, which is not in --layers"
+            )
         weight = _number(check.get("weight"), where, "weight", missing=1.0)
         if weight < 0.0:
             raise ValueError(f"{where}: the weight of a check must not be negative, but is {weight:g}")
@@ -153,7 +163,9 @@ def _id(value: Any, where: str, column: str) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise ValueError(f"{where}: expected {column} (text or a whole number), but found {value!r}; name it with --id")
+    raise ValueError(
+        f"{where}: expected {column} (text or a whole number), but found {clipped(repr(value))}; name it with --id"
+    )
 
 
 def _number(value: Any, where: str, column: str, *, missing: float = math.nan) -> float:

@@ -37,8 +37,8 @@ def test_what_need_not_be_there_has_a_default_and_other_keys_are_left_alone(tmp_
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ("{", "cases.jsonl:2: expected one JSON object, but found no JSON"),
-        ("[1]", "cases.jsonl:2: expected one JSON object with id and stratum"),
+        ("{", "cases.jsonl:2: not JSON: Expecting property name"),
+        ("[1]", "cases.jsonl:2: expected a JSON object a line, but found an array"),
         ('{"stratum": "s"}', "cases.jsonl:2: a case needs id as text that is not empty, but has None"),
         ('{"id": 7, "stratum": "s"}', "a case needs id as text that is not empty, but has 7"),
         ('{"id": "b", "stratum": ""}', "a case needs stratum as text that is not empty, but has ''"),

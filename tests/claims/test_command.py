@@ -98,3 +98,17 @@ def test_bad_folders_are_clear_errors(folders: tuple[Path, Path], tmp_path: Path
         score_folder(gold, read)
     with pytest.raises(FileNotFoundError):
         score_folder(gold / "none", read)
+
+
+def test_names_of_documents_are_no_markup_and_no_control_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("gold", "read"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "<script>\x1b[31m.sexp").write_text("(lion LionA)")
+    (tmp_path / "gold" / "\x1b[32m.sexp").write_text("(lion LionA)")
+    assert run(arguments(tmp_path / "gold", tmp_path / "read")) == 0
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out + printed.err
+    assert "| &lt;script>\\\\x1b[31m |" in printed.out
+    assert "no document \\x1b[32m;" in printed.err

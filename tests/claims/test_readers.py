@@ -120,3 +120,17 @@ def test_a_file_of_no_known_kind(tmp_path: Path) -> None:
         read_candidates(tmp_path / "fable.txt")
     with pytest.raises(FileNotFoundError):
         read_claims(tmp_path / "none.txt")
+
+
+def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "gold.json"
+    path.write_text('[{"subject": "a", "subject": "b", "predicate": "p", "object": "o"}]')
+    with pytest.raises(ValueError, match=r"gold\.json: line 1: the key 'subject' stands twice in one object"):
+        read_claims(path)
+
+
+def test_a_text_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "long.sexp"
+    path.write_text("(a b)" + " " * 2**24)
+    with pytest.raises(ValueError, match=r"long\.sexp: the text has 16,777,221 characters"):
+        read_claims(path)

@@ -9,7 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyweave_torch.functional._tables import markdown_row, markdown_table, plain, text_table
+from polyweave_torch.functional._tables import (
+    clipped,
+    markdown_row,
+    markdown_table,
+    plain,
+    printable,
+    shown,
+    text_table,
+)
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -31,6 +39,22 @@ def test_no_cell_ends_its_row_or_its_column(rows: list[list[str]]) -> None:
     assert {line.count("|") for line in lines} == {4}
     for line, row in zip(lines[2:], rows, strict=True):
         assert line == markdown_row(row)
+
+
+@given(st.text(), st.integers(0, 400))
+def test_a_name_from_outside_is_short_and_can_be_printed(name: str, repeats: int) -> None:
+    found = shown(name * repeats)
+    assert len(found) <= 300
+    assert found.isprintable()
+    if name.isprintable() and len(name) * repeats <= 300:
+        assert found == name * repeats
+
+
+def test_what_a_terminal_or_a_page_would_obey_is_written_out() -> None:
+    assert printable("\x1b[31m \u202e \udcff") == "\\x1b[31m \\u202e \\udcff"
+    assert clipped("a" * 500 + "b" * 500) == "a" * 149 + ".." + "b" * 149
+    assert markdown_row(["<b>", "`a`|[x](y)", "\x1b"]) == "| &lt;b> | \\`a\\`&#124;[x\\](y) | \\\\x1b |"
+    assert text_table(("a",), [("\x1b[31m<b>",)]) == "a\n\\x1b[31m<b>"
 
 
 class Inner(NamedTuple):

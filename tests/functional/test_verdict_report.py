@@ -63,15 +63,15 @@ def test_no_pair_is_null_in_the_dict() -> None:
 
 
 def test_text_and_markdown_say_the_words_reasons_and_actions(report: VerdictReport) -> None:
-    for text in (str(report), report.to_markdown()):
+    for text, bar in ((str(report), "|"), (report.to_markdown(), "&#124;")):
         assert text.count("\n\n\n") == 0
         assert "REGRESS: do not ship" in text
-        assert "a|b c against the control: REGRESS (do not ship)" in text
+        assert f"a{bar}b c against the control: REGRESS (do not ship)" in text
         assert "good against the control: CAUTIOUS (investigate first)" in text
         for pair in report.pairs:
             for reason in pair.reasons:
                 assert f"- {reason}: " in text
-        assert "- layer-fell-under-gate: jud|ge: fell under the gate 3.5, which the control passes" in text
+        assert f"- layer-fell-under-gate: jud{bar}ge: fell under the gate 3.5, which the control passes" in text
         assert "which do not compare: 1" in text
         assert "judges agree: no (r -0." in text
         assert "prompt" in text

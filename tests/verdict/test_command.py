@@ -157,3 +157,26 @@ def test_options_that_cannot_be_read_exit_with_2(write: Write, options: tuple[st
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         command(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize("option", ["--judges", "--human", "--provenance"])
+def test_a_column_that_no_file_has_is_an_error_that_lists_those_there_are(write: Write, option: str) -> None:
+    path = write("old.csv", scored(4.0))
+    with pytest.raises(ValueError, match=rf"{option} names the column 'nope', which no file has; there are id, fact"):
+        command(path, option, "nope")
+
+
+def test_resamples_have_a_limit(write: Write) -> None:
+    with pytest.raises(ValueError, match="--resamples must be at most 1000000, but is 1000001"):
+        command(write("old.csv", scored(4.0)), "--resamples", 1_000_001)
+
+
+@pytest.mark.parametrize(("form", "name"), [((), "<b>\\x1b[31m"), (("--markdown",), "&lt;b>\\\\x1b[31m")])
+def test_the_name_of_a_treatment_is_no_markup_and_no_control_code(
+    write: Write, capsys: pytest.CaptureFixture[str], form: tuple[str, ...], name: str
+) -> None:
+    command(write("old.csv", scored(4.0)), write("<b>\x1b[31m.csv", scored(4.5)), *form)
+    text = capsys.readouterr().out
+    assert f"\n{name} against the control" in text
+    assert "\x1b" not in text
+    assert form == () or "<b>" not in text

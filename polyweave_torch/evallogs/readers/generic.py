@@ -36,6 +36,11 @@ def sniff(shape: Outline) -> bool:
     )
 
 
+def format_of(shape: Outline) -> str | None:
+    """Which of the formats a table has; None where it is none."""
+    return _BY_KIND.get(shape.kind)
+
+
 def read(paths: list[Path], options: Options) -> Run:
     """Read one table. Columns with the usual names need not be named; one arm of several is found by its value."""
     path, options = one_file(paths, options)

@@ -123,6 +123,8 @@ def _header(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     names = set(archive.namelist())
     # A log that crashed has no header, only how it started.
     name = "header.json" if "header.json" in names else "_journal/start.json"
+    if name not in names:
+        raise ValueError(f"{path}: expected a log of inspect_ai, but the archive holds neither header.json nor {name}")
     header = _member(archive, name, path)
     if not isinstance(header, dict):
         raise ValueError(f"{path}: {name} is not an object")

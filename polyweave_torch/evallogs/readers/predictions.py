@@ -1,8 +1,9 @@
 """The demo's ``predictions.npz``: what the members of each arm predicted, and the targets."""
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from polyweave_torch.evallogs.archives import UNPACKING
 from polyweave_torch.evallogs.files import one_file
 from polyweave_torch.evallogs.options import Options, choose
-from polyweave_torch.evallogs.outline import Outline
+from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows
 from polyweave_torch.evallogs.run import Run
 from polyweave_torch.evallogs.source import MAX_PIECE
@@ -31,6 +32,8 @@ def sniff(shape: Outline) -> bool:
 def read(paths: list[Path], options: Options) -> Run:
     """Read one arm: an item is right where the members' majority vote is the target."""
     path, options = one_file(paths, options)
+    if not sniff(outline(path)):
+        raise ValueError(f"{path}: expected an archive of arrays with {_TARGET}, as the demo writes it")
     arrays = _arrays(path, options)
     target = torch.from_numpy(arrays.target)
     votes = majority_vote(torch.from_numpy(arrays.members))
@@ -59,7 +62,7 @@ def _arrays(path: Path, options: Options) -> _Arm:
         with np.load(path, allow_pickle=False) as arrays:
             arms = [name.removesuffix("_test") for name in arrays.files if name.endswith("_test")]
             arm = choose(options.arm, arms, option="arm", where=str(path), what="arm")
-            members, target = arrays[f"{arm}_test"], arrays[_TARGET]
+            members, target = (_array(arrays, name, path) for name in (f"{arm}_test", _TARGET))
     except UNPACKING as error:
         raise ValueError(f"{path}: can't be unpacked: {error}") from error
     integers = np.issubdtype(members.dtype, np.integer) and np.issubdtype(target.dtype, np.integer)
@@ -69,3 +72,11 @@ def _arrays(path: Path, options: Options) -> _Arm:
             f"{members.dtype} {list(members.shape)} and {target.dtype} {list(target.shape)}"
         )
     return _Arm(arm, members.astype(np.int64), target.astype(np.int64))
+
+
+def _array(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> NDArray[Any]:
+    try:
+        return arrays[name]
+    except ValueError as error:
+        # Objects, which would have to be unpickled, and damaged heads.
+        raise ValueError(f"{path}: {name} is no array of numbers: {error}") from error
