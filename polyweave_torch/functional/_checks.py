@@ -41,9 +41,18 @@ def as_counts(counts: Counts, *, name: str = "counts", shape: tuple[int, ...] = 
     if tuple(tensor.shape[-len(shape) :]) != shape:
         wanted = ", ".join(str(size) for size in shape)
         raise ValueError(f"{name} must have shape [..., {wanted}], but came with shape {list(tensor.shape)}")
+    tensor = as_int64(tensor, name=name)
     if bool((tensor < 0).any()):
         raise ValueError(f"{name} must not be negative, but its smallest entry is {int(tensor.min())}")
-    return tensor.to(torch.int64)
+    return tensor
+
+
+def as_int64(integers: Tensor, *, name: str) -> Tensor:
+    """Integers as int64: torch neither adds nor orders uint16, uint32 and uint64. Refuses what int64 cannot hold."""
+    wide = integers.to(torch.int64)
+    if integers.dtype == torch.uint64 and bool((wide < 0).any()):
+        raise ValueError(f"{name} must be below 2^63, the end of int64, but holds {int(wide[wide < 0][0]) + 2**64}")
+    return wide
 
 
 def check_tensor(value: object, *, name: str) -> None:
@@ -58,11 +67,12 @@ def check_outcome_dtype(outcome: Tensor, *, name: str) -> None:
         raise TypeError(f"{name} must hold outcomes (bool, or 0 and 1), but came as {outcome.dtype}")
 
 
-def check_binary(outcome: Tensor, *, name: str) -> None:
-    """Refuse values other than 0 and 1. Reads the values, so it waits for the device."""
+def check_binary(outcome: Tensor, *, name: str, mask: Tensor | None = None) -> None:
+    """Refuse values other than 0 and 1 where the mask is True. Reads the values, so it waits for the device."""
     if outcome.dtype == torch.bool or outcome.numel() == 0:
         return
     wrong = (outcome != 0) & (outcome != 1)
+    wrong = wrong if mask is None else wrong & mask
     if bool(wrong.any()):
         raise ValueError(
             f"{name} must be binary (True/False or 1/0), but holds {outcome[wrong][0].item()}; "
@@ -70,11 +80,12 @@ def check_binary(outcome: Tensor, *, name: str) -> None:
         )
 
 
-def check_range(index: Tensor, size: int, *, name: str, what: str) -> None:
-    """Refuse indices outside ``[0, size)``. Reads the values, so it waits for the device."""
+def check_range(index: Tensor, size: int, *, name: str, what: str, mask: Tensor | None = None) -> None:
+    """Refuse indices outside ``[0, size)`` where the mask is True. Reads the values, so it waits for the device."""
+    index = index if mask is None else index[mask]
     if index.numel() == 0:
         return
-    low, high = (int(value) for value in torch.aminmax(index))
+    low, high = (int(value) for value in torch.aminmax(as_int64(index, name=name)))
     if low < 0 or high >= size:
         raise ValueError(f"{name} must lie in [0, {size}) ({what}), but holds {low if low < 0 else high}")
 

@@ -17,6 +17,7 @@ from polyweave_torch.functional._checks import (
     Counts,
     Values,
     as_counts,
+    as_int64,
     as_tensor,
     check_binary,
     check_index,
@@ -99,8 +100,8 @@ def channel_counts(
         before: ``[N]`` whether each sample was right before (bool, or 0 and 1).
         after: ``[N]`` whether the same sample was right after.
         slice_index: ``[N]`` int, the slice of each sample.
-        num_slices: number of slices S; by default the largest index plus one.
-        mask: ``[N]`` bool, False leaves a sample out.
+        num_slices: number of slices S; by default the largest index of a sample that is counted, plus one.
+        mask: ``[N]`` bool, False leaves a sample out: neither its outcomes nor its slice are looked at.
 
     Returns:
         int64 ``[2, 2]`` indexed ``[before, after]``, or ``[S, 2, 2]`` with ``slice_index``.
@@ -117,16 +118,19 @@ def channel_counts(
     slices = None if slice_index is None else as_tensor(slice_index, empty=torch.int64, device=before.device)
     keep = None if mask is None else as_tensor(mask, empty=torch.bool, device=before.device)
     check_transitions(before, after, slices, keep)
-    check_binary(before, name="before")
-    check_binary(after, name="after")
+    check_binary(before, name="before", mask=keep)
+    check_binary(after, name="after", mask=keep)
     if slices is None:
         if num_slices is not None:
             raise ValueError(f"num_slices={num_slices} came without slice_index; pass the slice of each sample")
         return count_transitions(before, after, None, 1, keep)[0]
+    if keep is not None:
+        before, after, slices = before[keep], after[keep], slices[keep]
+    slices = as_int64(slices, name="slice_index")
     if num_slices is None:
         num_slices = int(slices.max()) + 1 if slices.numel() else 0
     check_range(slices, num_slices, name="slice_index", what="num_slices")
-    return count_transitions(before, after, slices, num_slices, keep)
+    return count_transitions(before, after, slices, num_slices, None)
 
 
 def check_transitions(before: Tensor, after: Tensor, slice_index: Tensor | None, mask: Tensor | None) -> None:
@@ -158,7 +162,12 @@ def add_transitions(
     """Tables ``[S * 4]``, flat, with those of a batch added: out of place, without waiting for the device."""
     code = torch.add(_bits(after), _bits(before), alpha=2)
     cell = code.to(torch.int64) if slice_index is None else torch.add(code, slice_index.to(torch.int64), alpha=4)
-    return cells.scatter_add(0, cell, torch.ones_like(cell) if mask is None else mask.to(torch.int64))
+    if mask is None:
+        return cells.scatter_add(0, cell, torch.ones_like(cell))
+    if slice_index is not None:
+        # Nothing is added for what is left out, but its slice may be none.
+        cell = torch.where(mask, cell, 0)
+    return cells.scatter_add(0, cell, mask.to(torch.int64))
 
 
 def _bits(outcome: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def pearson(x: Values, y: Values, *, level: float = 0.95) -> PearsonResult:
     .. math:: r = \frac{\sum (x_i - \bar x)(y_i - \bar y)}{\sqrt{\sum (x_i - \bar x)^2 \sum (y_i - \bar y)^2}}
 
     The interval is Fisher's, :math:`\tanh(\operatorname{artanh} r \pm z / \sqrt{n - 3})`; the p-value that of
-    :math:`t = r \sqrt{(n - 2) / (1 - r^2)}` on n - 2 degrees of freedom.
+    :math:`t = r \sqrt{(n - 2) / (1 - r^2)}` on n - 2 degrees of freedom. An r within rounding of 1 or -1 is that.
 
     Args:
         x: ``[N]`` numbers; a NaN leaves its pair out.
@@ -81,7 +81,9 @@ def _correlation(x: Tensor, y: Tensor) -> float:
     # Constant is what holds one value: the deviations from a rounded mean need not be 0.
     if len(x) < 2 or bool((x == x[0]).all()) or bool((y == y[0]).all()):
         return math.nan
-    return float((_direction(x) @ _direction(y)).clamp(-1.0, 1.0))
+    r = float(_direction(x) @ _direction(y))
+    # On a line it is 1 or -1 but for the rounding of sums of n terms.
+    return math.copysign(1.0, r) if abs(r) > 1.0 - 2.0**-50 * math.sqrt(len(x)) else r
 
 
 def _direction(values: Tensor) -> Tensor:

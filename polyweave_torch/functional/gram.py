@@ -71,7 +71,7 @@ def outcome_gram(correct: Values, *, mask: Values | None = None) -> OutcomeGram:
     correct = torch.as_tensor(correct)
     seen = None if mask is None else as_tensor(mask, empty=torch.bool, device=correct.device)
     check_outcomes(correct, seen)
-    check_binary(correct if seen is None else correct.masked_fill(~seen, 0), name="correct")
+    check_binary(correct, name="correct", mask=seen)
     return gram_update(correct, mask=seen)
 
 

@@ -102,7 +102,7 @@ def mcnemar(
 
     Raises:
         TypeError: where counts are not integers, or neither or both of (b, c) and counts came.
-        ValueError: where a count is negative or the method unknown.
+        ValueError: where a count is negative, b + c is 2^63 or more, or the method is unknown.
 
     Source: Q. McNemar, Psychometrika 12 (1947) 153; A. L. Edwards, Psychometrika 13 (1948) 185; M. W. Fagerland,
     S. Lydersen, P. Laake, BMC Medical Research Methodology 13 (2013) 91.
@@ -118,6 +118,8 @@ def mcnemar(
     """
     right_wrong, wrong_right = _discordant_counts(b, c, counts)
     discordant = right_wrong + wrong_right
+    if bool((discordant < 0).any()):
+        raise ValueError("b + c must be below 2^63, the end of int64, but is beyond it")
     kind = _kind(discordant, method)
     statistic, p, log_p = _test(torch.minimum(right_wrong, wrong_right), discordant, kind)
     return McNemarResult(
@@ -129,7 +131,7 @@ def mcnemar(
         log_p_value=log_p,
         method=_names(kind),
         underpowered=discordant < FEW_DISCORDANTS,
-        smallest_p=_test(torch.zeros_like(discordant), discordant, kind)[1],
+        smallest_p=_smallest_p(discordant, kind),
     )
 
 
@@ -199,9 +201,8 @@ def _discordant_counts(b: Any, c: Any, counts: Counts | None) -> tuple[Tensor, T
             "b and c must be integers, numbers of pairs, but came as torch.bool; of outcomes use "
             "mcnemar(counts=channel_counts(before, after))"
         )
-    total = right_wrong + wrong_right
-    both = torch.stack((right_wrong.expand_as(total), wrong_right.expand_as(total)), dim=-1)
-    both = as_counts(both, name="b and c", shape=(2,))
+    lost, gained = (as_counts(value.unsqueeze(-1), name="b and c", shape=(1,)) for value in (right_wrong, wrong_right))
+    both = torch.cat(torch.broadcast_tensors(lost, gained), dim=-1)  # type: ignore[no-untyped-call]
     return both[..., 0], both[..., 1]
 
 
@@ -220,6 +221,8 @@ def _test(smaller: Tensor, discordant: Tensor, kind: Tensor) -> tuple[Tensor, Te
     """Statistic, p-value and its logarithm, from the smaller of the two discordant counts."""
     statistic = _chi_square(discordant - 2 * smaller, discordant, kind)
     binomial = (kind == _EXACT) | (kind == _MID_P)
+    if bool(binomial.all()):
+        return statistic, *_binomial_p(smaller, discordant, kind == _MID_P)
     p, log_p = torch.empty_like(statistic), torch.empty_like(statistic)
     log_p[~binomial] = _log_chi_square_tail(statistic[~binomial])
     p[~binomial] = log_p[~binomial].exp()
@@ -242,17 +245,30 @@ def _log_chi_square_tail(statistic: Tensor) -> Tensor:
 
 def _binomial_p(smaller: Tensor, discordant: Tensor, mid: Tensor) -> tuple[Tensor, Tensor]:
     """2 P(X <= smaller), less P(X = smaller) where ``mid``, and its logarithm."""
-    # At (n, 0) a power of two.
-    exponent = (1 - discordant - mid.long()).double()
+    exponent = _one_way(discordant, mid)
     p, log_p = torch.exp2(exponent), math.log(2.0) * exponent
     few = discordant <= EXACT_TRIALS
     pmf, tail = exact_pmf_and_tail(smaller[few], discordant[few])
     p[few] = (2.0 * tail - mid[few].double() * pmf).clamp(max=1.0)
     log_p[few] = p[few].log()
     many = ~few & (smaller > 0)
-    log_p[many] = _log_binomial_p(smaller[many], discordant[many], mid[many])
-    p[many] = log_p[many].exp()
+    of_many = _log_binomial_p(smaller[many], discordant[many], mid[many])
+    p[many], log_p[many] = of_many.exp(), of_many
     return p, log_p
+
+
+def _one_way(discordant: Tensor, mid: Tensor) -> Tensor:
+    """The logarithm to base 2 of the p-value at (n, 0), n > 0."""
+    return (1 - discordant - mid.long()).double()
+
+
+def _smallest_p(discordant: Tensor, kind: Tensor) -> Tensor:
+    """The p-value at (n, 0)."""
+    smallest = torch.exp2(_one_way(discordant, kind == _MID_P)).clamp(max=1.0)
+    other = (kind != _EXACT) & (kind != _MID_P)
+    of_others = _chi_square(discordant[other], discordant[other], kind[other])
+    smallest[other] = _log_chi_square_tail(of_others).exp()
+    return smallest
 
 
 def _log_binomial_p(smaller: Tensor, discordant: Tensor, mid: Tensor) -> Tensor:

@@ -23,7 +23,9 @@ from polyweave_torch.functional.mcnemar import FEW_DISCORDANTS, Method
 PowerMethod = Literal[Method, "connor"]
 Floats = NDArray[np.float64]
 
-_MOST_ENUMERATED = 200_000
+# Expected numbers of discordant pairs: up to the first every size is enumerated, up to the second some.
+_MOST_ENUMERATED, _MOST_BISECTED = 200_000, 1_000_000
+_MOST_PAIRS = 10**15
 # What rounding may do to a share that comes from a subtraction, and to a sum of probabilities.
 _ROUNDING = 1e-12
 
@@ -91,7 +93,9 @@ def mcnemar_sample_size(
     ensured by the lower envelope of the teeth, which only rises, the search walks down to that one.
 
     Exact up to 200,000 expected discordant pairs (a second or two; milliseconds for a thousand). Above, where a tooth
-    moves the size by a few parts per million, the n where bisection finds the power reached.
+    moves the size by a few parts per million, the n where bisection finds the power reached. Above 1,000,000 an
+    approximation, right to a few parts per million too: the normal law of c - b, with the continuity correction
+    that "edwards" makes and "exact" amounts to.
 
     Args:
         p10: probability that a pair is right before and wrong after.
@@ -105,7 +109,7 @@ def mcnemar_sample_size(
 
     Raises:
         ValueError: where p10 = p01 (no size detects no difference), a share is outside [0, 1], the two exceed 1,
-            ``alpha`` or ``power`` is outside (0, 1), or ``method`` is unknown.
+            ``alpha`` or ``power`` is outside (0, 1), ``method`` is unknown, or the size is above 1e15 pairs.
 
     Example:
         >>> from polyweave_torch.functional import mcnemar_sample_size
@@ -119,6 +123,11 @@ def mcnemar_sample_size(
     wanted = min(power, 1.0 - _ROUNDING)
     psi, share = _discordance(lost, gained)
     reached = math.ceil(_connor_size(lost, gained, alpha, wanted))
+    if reached > _MOST_PAIRS:
+        raise ValueError(f"p10 = {lost} and p01 = {gained} need {reached:.1e} pairs; sizes above 1e15 are not computed")
+    _check_method(method)
+    if reached * psi > _MOST_BISECTED:
+        return _smallest(lambda n: _normal_power(lost, gained, n, alpha, method) >= wanted, 4 * reached)
     if reached * psi > _MOST_ENUMERATED:
         return _smallest(
             lambda n: bool(mcnemar_power(lost, gained, n, alpha=alpha, method=method) >= wanted), 4 * reached
@@ -133,12 +142,19 @@ def mcnemar_sample_size(
         ensured = np.minimum.accumulate(rejection[::-1])[::-1]
         ensured_power = _averages(np.array([reached]), psi, ensured)[0]
     reached = _smallest(lambda n: bool(_averages(np.array([n]), psi, ensured)[0] >= wanted), reached)
-    step = 16 + math.ceil(4.0 / psi)
+    # Over a 64th of the standard deviation of m the power is all but a straight line.
+    stride = max(1, int(math.sqrt(reached * psi * (1.0 - psi)) / (64.0 * psi)))
+    step = max(16 + math.ceil(4.0 / psi), 16 * stride)
     while True:
-        sizes = np.arange(max(0, reached - step), reached)
+        sizes = np.arange(max(0, reached - step), reached, stride)
         below = np.flatnonzero(_averages(sizes, psi, rejection) < wanted)
         if below.size:
-            return int(sizes[below[-1]]) + 1
+            missed = int(sizes[below[-1]])
+            return _smallest(
+                lambda n: bool(_averages(np.array([n]), psi, rejection)[0] >= wanted),
+                min(missed + stride, reached),
+                missed,
+            )
         reached = int(sizes[0])
 
 
@@ -258,8 +274,7 @@ def _rejection(m: Floats, share: Any, alpha: float, method: str) -> Floats:
 
 def _critical_count(m: Floats, alpha: float, method: str) -> Floats:
     """The largest smaller count of m discordant pairs at which p < alpha; -1 where there is none."""
-    if method not in get_args(Method):
-        raise ValueError(f"method must be one of {', '.join(get_args(Method))}, but is {method!r}")
+    _check_method(method)
     if method in ("asymptotic", "edwards"):
         correction = 1.0 if method == "edwards" else 0.0
         return np.ceil((m - correction + special.ndtri(alpha / 2.0) * np.sqrt(m)) / 2.0) - 1.0
@@ -272,6 +287,11 @@ def _critical_count(m: Floats, alpha: float, method: str) -> Floats:
     return np.where(m < FEW_DISCORDANTS, exact, _critical_count(m, alpha, "edwards"))
 
 
+def _check_method(method: str) -> None:
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {', '.join(get_args(Method))}, but is {method!r}")
+
+
 def _averages(sizes: NDArray[np.int64], psi: float, conditional: Floats) -> Floats:
     """The mean of ``conditional[m]`` over the number m of discordant pairs, for each size."""
     means = np.empty(len(sizes))
@@ -280,9 +300,8 @@ def _averages(sizes: NDArray[np.int64], psi: float, conditional: Floats) -> Floa
     return means
 
 
-def _smallest(reaches: Callable[[int], bool], reached: int) -> int:
-    """The smallest n that reaches it, by bisection below one that does."""
-    missed = 0
+def _smallest(reaches: Callable[[int], bool], reached: int, missed: int = 0) -> int:
+    """The smallest n that reaches it, by bisection between one that does not and one that does."""
     while reached - missed > 1:
         middle = (missed + reached) // 2
         if reaches(middle):
@@ -290,6 +309,16 @@ def _smallest(reaches: Callable[[int], bool], reached: int) -> int:
         else:
             missed = middle
     return reached
+
+
+def _normal_power(lost: float, gained: float, n: int, alpha: float, method: str) -> float:
+    """The probability that a normal c - b lies beyond the critical difference of n·psi discordant pairs."""
+    psi, difference = lost + gained, gained - lost
+    # The largest smaller count that an exact test rejects is, over the teeth, half a pair below the normal one.
+    correction = 0.0 if method in ("asymptotic", "midp") else 1.0
+    critical = correction - special.ndtri(alpha / 2.0) * math.sqrt(n * psi)
+    spread = math.sqrt(n * (psi - difference**2))
+    return float(sum(special.ndtr((side * n * difference - critical) / spread) for side in (-1.0, 1.0)))
 
 
 def _connor_power(lost: Floats, gained: Floats, n: Floats, alpha: float) -> Floats:

@@ -27,7 +27,8 @@ class ChannelCounts(TableMetric):
     - ``before``: ``[N]`` whether each sample was right before (bool, or 0 and 1)
     - ``after``: ``[N]`` whether it was right after
     - ``slice_index``: ``[N]`` int in [0, S); needed with ``slices``, not looked at without
-    - ``mask``: ``[N]`` bool, False leaves a sample out, for instance a padding duplicate
+    - ``mask``: ``[N]`` bool, False leaves a sample out, for instance a padding duplicate; neither its outcomes nor its
+      slice are looked at
 
     As output of ``compute``: int64 ``[2, 2]``, or ``[S, 2, 2]`` with ``slices``. Everything that
     :mod:`polyweave_torch.functional` says of channels is a function of it.
@@ -67,10 +68,10 @@ class ChannelCounts(TableMetric):
         check_transitions(before, after, slice_index, mask)
         counts: Tensor = getattr(self, self._state)
         if self.validate_args:
-            check_binary(before, name="before")
-            check_binary(after, name="after")
+            check_binary(before, name="before", mask=mask)
+            check_binary(after, name="after", mask=mask)
             if slice_index is not None:
-                check_range(slice_index, len(counts) // 4, name="slice_index", what="the metric's slices")
+                check_range(slice_index, len(counts) // 4, name="slice_index", what="the metric's slices", mask=mask)
         setattr(self, self._state, add_transitions(counts, before, after, slice_index, mask))
 
     def compute(self) -> Tensor:

@@ -90,6 +90,9 @@ class PairedOutcomes(TableMetric):
                 check_mask(mask, correct.shape[:1], like="correct")
                 mask = mask.unsqueeze(1).expand_as(correct)
         check_outcomes(correct, mask, slice_index)
+        if mask is not None and slice_index is not None:
+            # A sample without an outcome counts nowhere, whatever its slice.
+            slice_index = torch.where(mask.any(1), slice_index.to(torch.int64), 0)
         if self.validate_args:
             check_binary(correct if mask is None else correct.masked_fill(~mask, 0), name="correct")
             if slice_index is not None:

@@ -59,6 +59,41 @@ def test_counts_by_slice_and_mask_equal_a_loop() -> None:
     assert channel_counts([], [], slice_index=[], num_slices=7, mask=[]).shape == (7, 2, 2)
 
 
+def test_what_the_mask_leaves_out_is_not_looked_at() -> None:
+    before, after, keep = [1.0, math.nan, 0.0, 2.0], [1.0, 0.5, 1.0, math.nan], [True, False, True, False]
+    assert channel_counts(before, after, mask=keep).tolist() == [[0, 1], [0, 1]]
+    expected = [[[0, 0], [0, 1]], [[0, 1], [0, 0]]]
+    for beyond in (-1, 9, -(2**63), 2**63 - 1):
+        index = [0, beyond, 1, beyond]
+        assert channel_counts(before, after, slice_index=index, mask=keep).tolist() == expected
+        assert channel_counts(before, after, slice_index=index, num_slices=2, mask=keep).tolist() == expected
+    assert channel_counts([1], [1], slice_index=[7], mask=[False]).shape == (0, 2, 2)
+    with pytest.raises(ValueError, match="before must be binary"):
+        channel_counts(before, after, mask=[True, True, False, False])
+    with pytest.raises(ValueError, match="slice_index must lie in"):
+        channel_counts([1, 1], [1, 1], slice_index=[5, 9], num_slices=3, mask=[True, False])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_counts_and_slices_are_integers_too(dtype: torch.dtype) -> None:
+    counts = torch.tensor(ARTICLE, dtype=dtype)
+    assert torch.equal(estimate_channel(counts).counts, torch.tensor(ARTICLE))
+    ones = torch.tensor([1, 1], dtype=dtype)
+    for options in ({}, {"num_slices": 2}, {"mask": [True, True]}):
+        assert channel_counts([1, 0], [1, 1], slice_index=ones, **options)[1].tolist() == [[0, 1], [0, 1]]
+    with pytest.raises(ValueError, match=r"slice_index must lie in \[0, 1\)"):
+        channel_counts([1, 0], [1, 1], slice_index=ones, num_slices=1)
+    assert channel_counts(ones, ones).tolist() == [[0, 0], [0, 2]]
+
+
+def test_counts_beyond_int64_are_refused() -> None:
+    beyond = torch.tensor([2**63 + 5, 1], dtype=torch.uint64)
+    with pytest.raises(ValueError, match=r"counts must be below 2\^63, .* but holds 9223372036854775813"):
+        estimate_channel(torch.stack((beyond, beyond)))
+    with pytest.raises(ValueError, match=r"slice_index must be below 2\^63"):
+        channel_counts([1, 0], [1, 1], slice_index=beyond, num_slices=2)
+
+
 @given(st.lists(st.integers(0, 10**12), min_size=4, max_size=4) | cells, st.sampled_from([0.0, 0.1, 0.5, 1.0]))
 @example([175532, 36784574, 40, 71099542], 0.5)
 def test_rates_equal_exact_fractions(table: list[int], smoothing: float) -> None:

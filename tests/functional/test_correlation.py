@@ -90,7 +90,22 @@ def test_two_pairs_are_always_on_a_line_and_prove_nothing() -> None:
 
 def test_a_perfect_line_has_an_interval_of_width_zero() -> None:
     result = pearson([1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
-    assert (result.r.item(), result.low.item(), result.high.item()) == pytest.approx((1.0, 1.0, 1.0))
+    assert (result.r.item(), result.low.item(), result.high.item()) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("n", [3, 7, 100, 100_000])
+@pytest.mark.parametrize("slope", [1.0, -3.0, 0.1])
+def test_a_perfect_line_of_three_pairs_and_more_has_p_zero(n: int, slope: float) -> None:
+    x = torch.arange(n, dtype=torch.float64)
+    result = pearson(x, slope * x + 2.0)
+    assert (result.r.item(), result.p_value.item()) == (math.copysign(1.0, slope), 0.0)
+
+
+def test_what_is_all_but_a_line_has_a_p_value() -> None:
+    x = torch.arange(3, dtype=torch.float64)
+    result, peer = pearson(x, [0.0, 1.0, 2.0 + 1e-6]), stats.pearsonr(x.numpy(), [0.0, 1.0, 2.0 + 1e-6])
+    assert 0.0 < result.p_value.item() == pytest.approx(peer.pvalue, rel=1e-2)
+    assert result.r.item() < 1.0
 
 
 def test_values_of_any_size_do_not_overflow() -> None:

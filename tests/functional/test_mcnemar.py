@@ -331,3 +331,22 @@ def test_bad_arguments_are_refused() -> None:
 def test_outcomes_in_place_of_counts_are_told_where_to_go() -> None:
     with pytest.raises(TypeError, match=r"of outcomes use mcnemar\(counts=channel_counts"):
         mcnemar(torch.tensor([True]), torch.tensor([False]))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_counts_are_integers_too(dtype: torch.dtype) -> None:
+    expected = mcnemar(3, [9, 40])
+    result = mcnemar(torch.tensor(3, dtype=dtype), torch.tensor([9, 40], dtype=dtype))
+    assert torch.equal(result.p_value, expected.p_value)
+    assert torch.equal(mcnemar(torch.tensor(3, dtype=dtype), [9, 40]).p_value, expected.p_value)
+    with pytest.raises(ValueError, match=r"b and c must be below 2\^63"):
+        mcnemar(3, torch.tensor(2**63, dtype=torch.uint64))
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "midp", "asymptotic", "edwards"])
+def test_the_sum_of_the_counts_is_below_two_to_the_63(method: Method) -> None:
+    with pytest.raises(ValueError, match=r"b \+ c must be below 2\^63"):
+        mcnemar(2**62, [1, 2**62], method=method)
+    with pytest.raises(ValueError, match=r"b \+ c must be below 2\^63"):
+        mcnemar(counts=[[0, 2**62], [2**62, 0]], method=method)
+    assert mcnemar(2**62, 2**62 - 1, method=method).p_value.item() == pytest.approx(1.0)

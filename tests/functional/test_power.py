@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from polyweave_torch.functional.mcnemar import Method, mcnemar
 from polyweave_torch.functional.power import (
@@ -205,6 +206,45 @@ def test_size_beyond_the_enumeration_reaches_its_power() -> None:
     assert mcnemar_power(0.2, 0.202, torch.tensor([size - 1, size])).ge(0.8).tolist() == [False, True]
     # The continuity correction of the test costs about 2/d pairs.
     assert size - 2 / 0.002 == pytest.approx(target_per_stratum(0.2, 0.202), rel=1e-4)
+
+
+@pytest.mark.parametrize(("method", "least"), [("exact", 6), ("midp", 5)])
+@pytest.mark.parametrize("share", [1e-5, 1e-7, 1e-14])
+def test_rare_discordance_has_the_size_of_its_poisson_law(share: float, method: Method, least: int) -> None:
+    # All discordant pairs lean one way, so the test rejects from a number of them on.
+    size = mcnemar_sample_size(share, 0.0, method=method)
+    assert stats.poisson.sf(least - 1, size * share) == pytest.approx(0.8, abs=1e-5)
+    assert target_per_stratum(share, 0.0) > size
+
+
+@pytest.mark.parametrize("method", TESTS)
+def test_sizes_that_are_looked_at_in_strides_are_those_of_every_size(method: Method) -> None:
+    p10, p01 = 0.0004, 0.0036
+    size = mcnemar_sample_size(p10, p01, method=method)
+    power = mcnemar_power(p10, p01, torch.arange(size - 800, size + 800), method=method)
+    assert (power >= 0.8).tolist() == [n >= 0 for n in range(-800, 800)]
+
+
+@pytest.mark.parametrize("method", TESTS)
+@pytest.mark.parametrize(("p10", "p01", "power"), [(0.2, 0.201, 0.8), (0.2, 0.2001, 0.06), (0.01, 0.01005, 0.8)])
+def test_sizes_by_the_normal_law_have_their_power(p10: float, p01: float, power: float, method: Method) -> None:
+    size = mcnemar_sample_size(p10, p01, method=method, power=power)
+    assert mcnemar_power(p10, p01, size, method=method).item() == pytest.approx(power, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["exact", "midp"])
+def test_the_normal_law_is_close_to_bisection_where_it_takes_over(
+    method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bisected = mcnemar_sample_size(0.2, 0.202, method=method)
+    monkeypatch.setattr("polyweave_torch.functional.power._MOST_BISECTED", 0)
+    assert mcnemar_sample_size(0.2, 0.202, method=method) == pytest.approx(bisected, rel=5e-6)
+
+
+@pytest.mark.parametrize(("p10", "p01"), [(0.1 + 0.2, 0.3), (1e-300, 0.0), (2e-16, 1e-16)])
+def test_a_size_beyond_all_counting_is_refused(p10: float, p01: float) -> None:
+    with pytest.raises(ValueError, match=r"need .* pairs; sizes above 1e15 are not computed"):
+        mcnemar_sample_size(p10, p01)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.95), st.floats(0.0, 1.0))

@@ -100,6 +100,26 @@ def test_bad_input_changes_nothing(arguments: dict[str, torch.Tensor], message: 
     assert torch.equal(metric.compute(), before)
 
 
+@pytest.mark.parametrize("validate_args", [True, False])
+def test_what_the_mask_leaves_out_is_not_looked_at(validate_args: bool) -> None:
+    metric = ChannelCounts(slices=3, validate_args=validate_args)
+    before, after = torch.cat((BEFORE, torch.tensor([torch.nan, 1.0]))), torch.cat((AFTER, torch.tensor([2.0, 1.0])))
+    index, mask = torch.arange(17) % 3, torch.arange(17) < 15
+    metric.update(before, after, index.masked_fill(~mask, -7), mask)
+    metric.update(before, after, index.masked_fill(~mask, 10**15), mask)
+    expected = ChannelCounts(slices=3)
+    expected.update(BEFORE, AFTER, index[:15])
+    assert torch.equal(metric.compute(), 2 * expected.compute())
+
+
+@pytest.mark.parametrize("validate_args", [True, False])
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_slices_are_integers_too(dtype: torch.dtype, validate_args: bool) -> None:
+    metric = ChannelCounts(slices=2, validate_args=validate_args)
+    metric.update(BEFORE, AFTER, torch.ones(15, dtype=dtype), torch.ones(15, dtype=torch.bool))
+    assert torch.equal(metric.compute()[1], TABLE)
+
+
 @pytest.mark.parametrize("name", ["before", "after", "slice_index", "mask"])
 def test_lists_are_refused_by_name(name: str) -> None:
     arguments: dict[str, Any] = {"before": BEFORE, "after": AFTER, "slice_index": BEFORE, "mask": BEFORE > 0}

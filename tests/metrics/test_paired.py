@@ -222,3 +222,12 @@ def test_one_condition_has_nothing_to_compare() -> None:
     assert metric.compute().shape == (1, 1, 2, 2)
     assert metric.mcnemar().adjusted_p.shape == (0,)
     assert metric.cochran_q().p_value.isnan()
+
+
+@pytest.mark.parametrize("validate_args", [True, False])
+def test_the_slice_of_a_sample_without_an_outcome_is_not_looked_at(validate_args: bool) -> None:
+    metric = PairedOutcomes(2, slices=2, validate_args=validate_args)
+    correct = torch.tensor([[1.0, 1.0], [float("nan"), 2.0]])
+    metric.update(correct, torch.tensor([0, 9]), torch.tensor([True, False]))
+    assert metric.n.tolist() == [1, 0]
+    assert metric.compute()[0, 0, 1].tolist() == [[0, 0], [0, 1]]
