@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning.pytorch as L
 import torch
+from torch import distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler
 
 from polyweave_torch.callbacks import (
@@ -128,6 +129,10 @@ def main() -> None:
         "another target": refusal(even, lambda batch: ["item-0" if key == "item-5" else key for key in batch["id"]]),
     }
     (folder / f"refused-{rank}.json").write_text(json.dumps(refused))
+    # A rank that ends while another still talks to it may abort: they end together.
+    if world > 1:
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":
