@@ -94,19 +94,16 @@ def vote_summary(
         (tensor([3, 2]), tensor([ True, False]), tensor([3, 1]))
     """
     ballots, _ = gather_ballots(preds, num_classes, member_dim=member_dim, ignore_index=ignore_index, mask=mask)
-    summary = VoteSummary(
-        *(
-            torch.empty(ballots.samples, dtype=dtype, device=ballots.device)
-            for dtype in (torch.int64, torch.int64, torch.bool, torch.int64)
-        )
-    )
-    vote, *rest = summary
+    vote = torch.empty(ballots.samples, dtype=torch.int64, device=ballots.device)
+    # One block for two: glibc then keeps what a call frees for the next, and no page has to be fetched anew.
+    winner_votes, agreeing_pairs = torch.empty((2, ballots.samples), dtype=torch.int64, device=ballots.device)
+    summary = VoteSummary(vote, winner_votes, torch.empty_like(vote, dtype=torch.bool), agreeing_pairs)
     _vote(ballots, vote, summary)
     if ballots.keep is not None:
         vote.masked_fill_(~ballots.keep, _no_vote(ignore_index))
     if ballots.keep is not None or ignore_index is not None:
         silent = vote == _no_vote(ignore_index)
-        for field in rest:
+        for field in summary[1:]:
             field.masked_fill_(silent, 0)
     return summary
 
