@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Paired diagnostics: what did a change correct, what did it corrupt?",
         epilog=_UNFORESEEN,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('polyweave-torch')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", required=True)
     rooms = {
         "demo": _Room(
@@ -88,6 +88,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:  # Python's own exit code, 1, would say that a gate failed
         traceback.print_exc()
         return 3
+
+
+class _Version(argparse.Action):
+    """Looks the version up where it is asked for: an uninstalled source tree has none, and runs all the same."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"{parser.prog} {version('polyweave-torch')}")
+        parser.exit()
 
 
 def _unopened(error: OSError, reads: str) -> str:

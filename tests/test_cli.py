@@ -143,3 +143,12 @@ def test_the_last_print_escapes_and_bounds_whatever_an_error_says(
     said = capsys.readouterr().err
     assert said.startswith("polyweave-torch compare: \\x1b[31mxxx")
     assert len(said) < 11_000
+
+
+def test_an_uninstalled_source_tree_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("polyweave_torch.cli.version", missing)
+    assert main(["compare", "no.jsonl", "such.jsonl"]) == 2
+    assert "no.jsonl is not there" in capsys.readouterr().err
