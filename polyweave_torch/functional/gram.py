@@ -200,9 +200,10 @@ def _count_block(correct: Tensor, mask: Tensor | None, slice_index: Tensor | Non
         stratum = torch.where((stratum >= 0) & (stratum < strata), stratum, strata)
 
     totals = x.sum(-1).to(torch.int64)
-    complete = torch.ones_like(totals, dtype=torch.bool) if mask is None else mask.all(-1)
     cell = totals if stratum is None else totals + stratum * (conditions + 1)
-    cell = torch.where(complete, cell, strata * (conditions + 1))
+    if mask is not None:
+        complete = mask.all(-1)
+        cell = torch.where(complete, cell, strata * (conditions + 1))
     histogram = totals.new_zeros((strata + 1) * (conditions + 1)).scatter_add(0, cell, torch.ones_like(cell))
     row_totals = histogram.view(strata + 1, conditions + 1)[:-1]
     complete_n = row_totals.sum(-1)
