@@ -36,6 +36,10 @@ WORKLOADS: dict[str, Workload[Any]] = {workload.name: workload for domain in DOM
 _MEASUREMENT_MS = 20.0
 # Calls beyond this aren't made once more than needed.
 _SLOW_MS = 1000.0
+# Calls up to this are made once untimed before they are timed. Memory that the contestant before gave back to the
+# system, and caches that it filled, are not theirs to pay for: a copy of 8 MiB into fresh memory takes three times as
+# long.
+_SHORT_MS = 300.0
 # Inputs of this size warm up what the first call of a process loads.
 _WARM_UP_SAMPLES = 64
 # Numbers are compared before times are taken, on inputs of this size at most.
@@ -164,20 +168,17 @@ def medians(times: Mapping[str, list[float]], shares: Mapping[str, float]) -> di
 
 def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int, timer: Timer) -> dict[str, list[float]]:
     """Milliseconds of every call in every round."""
-    repeats = {}
+    took = {}
     for name, call in calls.items():
-        took = timer(call, 1)
-        if took < _SLOW_MS:  # what the first call loads or compiles doesn't count
-            took = timer(call, 1)
-        repeats[name] = max(1, round(_MEASUREMENT_MS / max(took, 1e-3)))
+        took[name] = timer(call, 1)
+        if took[name] < _SLOW_MS:  # what the first call loads or compiles doesn't count
+            took[name] = timer(call, 1)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            if repeats[name] > 1:
-                # Memory that the contestant before gave back to the system, and caches that it filled, are not this
-                # one's doing: a copy of 8 MiB into fresh memory takes three times as long.
+            if took[name] <= _SHORT_MS:
                 call()
-            times[name].append(timer(call, repeats[name]))
+            times[name].append(timer(call, max(1, round(_MEASUREMENT_MS / max(took[name], 1e-3)))))
     return times
 
 

@@ -88,10 +88,10 @@ def test_contestants_take_turns() -> None:
 
     def timer(call: Callable[[], Any], repeats: int) -> float:
         call()
-        return 100.0
+        return 1000.0
 
     times = in_turns({name: partial(order.append, name) for name in "ab"}, 3, timer)
-    assert times == {"a": [100.0] * 3, "b": [100.0] * 3}
+    assert times == {"a": [1000.0] * 3, "b": [1000.0] * 3}
     assert order[-6:] == ["a", "b"] * 3
 
 
@@ -111,7 +111,7 @@ def test_a_short_call_is_made_once_untimed_in_each_round() -> None:
 
     def timer(call: Callable[[], Any], repeats: int) -> float:
         made.append("timed")
-        return 2.0 if call is short else 100.0
+        return 200.0 if call is short else 400.0
 
     def short() -> None:
         made.append("short")
