@@ -17,6 +17,7 @@ from polyweave_torch.functional.bootstrap import BootstrapInterval, paired_boots
 _STATSMODELS, _MLXTEND = "statsmodels loop", "mlxtend loop"
 _SCIPY = "scipy.stats.bootstrap"
 _RESAMPLES = 1000
+_INTERVAL: dict[str, Any] = {"n_resamples": _RESAMPLES, "method": "percentile", "rng": 0}
 
 
 class Outcomes(NamedTuple):
@@ -52,7 +53,7 @@ class Tables(NamedTuple):
 
 
 class Arms(NamedTuple):
-    """Numbers of the same samples under two conditions."""
+    """Numbers [N, C] of the same samples under two conditions, in C columns."""
 
     control: Tensor
     treatment: Tensor
@@ -186,9 +187,9 @@ def _looped(tables: Tables) -> float:
     return tables.looped / len(tables.b)
 
 
-def _arms(device: torch.device, samples: int, *, draw: Callable[[Tensor], Tensor]) -> Arms:
+def _arms(device: torch.device, samples: int, *, columns: int, draw: Callable[[Tensor], Tensor]) -> Arms:
     generator = seeded(device)
-    normal = torch.randn((2, samples), dtype=torch.float64, generator=generator, device=device)
+    normal = torch.randn((2, samples, columns), dtype=torch.float64, generator=generator, device=device)
     control, treatment = draw(normal)
     return Arms(control, treatment, torch.empty_like(normal), torch.empty(2**16, dtype=torch.int64, device=device))
 
@@ -201,9 +202,9 @@ def _binary(normal: Tensor) -> Tensor:
     return (torch.stack((normal[0], normal.sum(0) / 2**0.5 + 0.1)) > -0.5).double()
 
 
-def _random_bytes(arms: Arms) -> None:
-    draws = len(arms.control) * _RESAMPLES // 8
-    for _ in range(0, draws, len(arms.words)):
+def _random_bits(arms: Arms) -> None:
+    words = len(arms.control) * _RESAMPLES // 16
+    for _ in range(0, words, len(arms.words)):
         arms.words.random_()
 
 
@@ -221,41 +222,43 @@ def _bootstrap(arms: Arms) -> BootstrapInterval:
 
 
 def _scipy_bootstrap(arms: Arms) -> Any:
+    """All columns in one call, in batches of as many numbers as its call for one column holds."""
     samples = (arms.control.cpu().numpy(), arms.treatment.cpu().numpy())
-    result = bootstrap(samples, _difference_of_means, paired=True, n_resamples=_RESAMPLES, method="percentile", rng=0)
+    batch = _RESAMPLES // arms.control.shape[1]
+    result = bootstrap(samples, _difference_of_means, paired=True, batch=batch, **_INTERVAL)
     return result.confidence_interval
 
 
 def _scipy_bootstrap_at_its_best(arms: Arms) -> Any:
     """Of the differences, in batches that stay in cache."""
-    samples = ((arms.treatment - arms.control).cpu().numpy(),)
-    batch = max(1, 2**18 // len(samples[0]))
-    result = bootstrap(samples, np.mean, n_resamples=_RESAMPLES, batch=batch, method="percentile", rng=0)
+    difference = (arms.treatment - arms.control).cpu().numpy()
+    result = bootstrap((difference,), np.mean, batch=max(1, 2**18 // difference.size), **_INTERVAL)
     return result.confidence_interval
 
 
 def _in_standard_errors(arms: Arms, interval: Any) -> Tensor:
-    difference = arms.treatment - arms.control
-    error = difference.std() / len(difference) ** 0.5
+    difference = (arms.treatment - arms.control).cpu()
+    error = difference.std(0) / len(difference) ** 0.5
     ends = torch.stack([torch.as_tensor(end, dtype=torch.float64) for end in (interval.low, interval.high)])
-    return ends.sub(difference.mean().cpu()).div(error.cpu())
+    return ends.sub(difference.mean(0)).div(error)
 
 
-def _bootstrap_workload(samples: int, times: float, *, binary: bool) -> Workload[Arms]:
+def _bootstrap_workload(samples: int, times: float, *, binary: bool = False, columns: int = 1) -> Workload[Arms]:
     kind = "binary" if binary else "real-valued"
+    several = f" in each of {columns} columns" if columns > 1 else ""
     return Workload(
-        name=f"bootstrap-{kind}-{samples}",
-        about=f"paired bootstrap of {samples:,} {kind} differences, {_RESAMPLES:,} resamples",
+        name=f"bootstrap-{kind}-{samples}" + (f"x{columns}" if columns > 1 else ""),
+        about=f"paired bootstrap of {samples:,} {kind} differences{several}, {_RESAMPLES:,} resamples",
         samples=samples,
-        make=lambda device, size: _arms(device, size, draw=_binary if binary else _real),
+        make=lambda device, size: _arms(device, size, columns=columns, draw=_binary if binary else _real),
         ours=Contestant(_bootstrap, _in_standard_errors),
         peers={
             _SCIPY: Contestant(_scipy_bootstrap, _in_standard_errors),
             "the same, differences in batches": Contestant(_scipy_bootstrap_at_its_best, _in_standard_errors),
         },
         # Binary differences can be drawn by value, not by sample.
-        floor=Contestant(_copy_arms if binary else _random_bytes),
-        floor_name="copy of the input" if binary else "a random byte for each draw",
+        floor=Contestant(_copy_arms if binary else _random_bits),
+        floor_name="copy of the input" if binary else "four random bits for each draw",
         goals=(Goal("times", times, _SCIPY), Goal("peak", 32.0)),
         # An end of 1,000 resamples has a standard error of .08: six of the difference's.
         tolerance=0.7,
@@ -280,10 +283,8 @@ WORKLOADS: list[Workload[Any]] = [
         goals=(Goal("times", 100.0, _STATSMODELS),),
         tolerance=1e-10,
     ),
-    _bootstrap_workload(100, 8.0, binary=False),
-    _bootstrap_workload(1_000, 8.0, binary=False),
-    _bootstrap_workload(10_000, 8.0, binary=False),
-    _bootstrap_workload(100_000, 15.0, binary=False),
+    *(_bootstrap_workload(samples, 8.0, columns=columns) for columns in (1, 10) for samples in (100, 1_000, 10_000)),
+    _bootstrap_workload(100_000, 15.0),
     _bootstrap_workload(10_000, 8.0, binary=True),
     _bootstrap_workload(100_000, 1000.0, binary=True),
 ]

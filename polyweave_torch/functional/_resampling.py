@@ -6,15 +6,16 @@ column holds few distinct values, how often each of those was drawn is multinomi
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from polyweave_torch.functional._poisson_draws import poisson_totals
 
+# Differences of columns computed at once, where there are more columns than one.
+_DIFFERENCES_AT_ONCE = 2**16
 # Counts held at once, int64.
 _CELLS_AT_ONCE = 2**19
 # A multinomial draw of one distinct value costs about as much as drawing this many units.
@@ -31,87 +32,94 @@ class ResamplingUnits(NamedTuple):
     of a matrix product can change them.
     """
 
-    sums: Tensor
-    """float64 [C, U]."""
-    sizes: Tensor | None
-    """int64 [U], the pairs of each unit; None where each is one pair."""
-    centre: Tensor
-    """float64 [C]."""
-    quantum: Tensor
-    """float64 [C], powers of 2; 0 for a constant column, whose sums are all 0."""
+    sums: NDArray[np.float64]
+    """[C, U]."""
+    sizes: NDArray[np.int64] | None
+    """[U], the pairs of each unit; None where each is one pair."""
+    centre: NDArray[np.float64]
+    """[C, 1]."""
+    quantum: NDArray[np.float64]
+    """[C, 1], powers of 2; 0 for a constant column, whose sums are all 0."""
 
 
 def resampling_units(
-    before: Tensor, after: Tensor, columns: list[int], complete: Tensor, labels: Tensor | None
+    before: NDArray[Any],
+    after: NDArray[Any],
+    columns: list[int],
+    complete: NDArray[np.bool_],
+    labels: NDArray[np.int64] | None,
 ) -> ResamplingUnits:
     """The complete pairs of some columns of the arms [N, L], or the clusters that their labels make of them."""
-    units = most = int(complete.sum())
+    units = most = int(np.count_nonzero(complete))
     unit, sizes = None, None
     everything = most == len(complete)
     if labels is not None:
-        _, unit, sizes = torch.unique(labels[complete], return_inverse=True, return_counts=True)
+        _, unit, sizes = np.unique(labels[complete], return_inverse=True, return_counts=True)
         units, most = len(sizes), len(sizes) * int(sizes.max())
     bits = 52 - math.ceil(math.log2(most))
-    sums = torch.zeros(len(columns), units, dtype=torch.float64)
-    centre, quantum = sums.new_empty(2, len(columns))
-    # One column at a time, which keeps the temporaries small.
-    for row, (column, total) in enumerate(zip(columns, sums, strict=True)):
-        difference = after[:, column].to(torch.float64) - before[:, column].to(torch.float64)
-        difference = difference if everything else difference[complete]
-        low, high = torch.aminmax(difference)
-        centre[row] = low / 2.0 + high / 2.0
-        largest = float(torch.maximum(high - centre[row], centre[row] - low))
-        # No power of 2 is smaller than 2^-1074. What is not finite is left to give NaN.
-        step = math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1074)) if math.isfinite(largest) else math.nan
-        quantum[row] = step if largest else 0.0
-        whole = difference.sub_(centre[row]).div_(step).round_()
-        if unit is None:
-            total.copy_(whole)
-        else:
-            total.index_add_(0, unit, whole)
+    sums = np.empty((len(columns), units))
+    centre, quantum = np.empty((2, len(columns), 1))
+    # Some columns at a time, which keeps the temporaries small. What is not finite is left to give NaN.
+    per = max(1, _DIFFERENCES_AT_ONCE // len(complete))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for start in range(0, len(columns), per):
+            some = slice(start, start + per)
+            arms = (arm[:, columns[some]].T for arm in (after, before))
+            difference = np.subtract(*arms, dtype=np.float64)
+            difference = difference if everything else difference[:, complete]
+            low, high = difference.min(1, keepdims=True), difference.max(1, keepdims=True)
+            centre[some] = low / 2.0 + high / 2.0
+            largest = np.maximum(high - centre[some], centre[some] - low)
+            # No power of 2 is smaller than 2^-1074.
+            step = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - bits, -1074))
+            step = np.where(np.isfinite(largest), step, np.nan)
+            quantum[some] = np.where(largest == 0.0, 0.0, step)
+            whole = np.rint((difference - centre[some]) / step)
+            sums[some] = whole if unit is None else [np.bincount(unit, row, units) for row in whole]
     return ResamplingUnits(sums, None if most == units else sizes, centre, quantum)
 
 
-def mean_deviations(units: ResamplingUnits) -> Tensor:
-    """The mean difference of each column [C] less its centre."""
+def mean_deviations(units: ResamplingUnits) -> NDArray[np.float64]:
+    """The mean difference of each column [C, 1] less its centre."""
     pairs = units.sums.shape[1] if units.sizes is None else units.sizes.sum()
-    return units.sums.sum(1) / pairs * units.quantum
+    return np.asarray(units.sums.sum(1, keepdims=True) / pairs * units.quantum)
 
 
-def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> Tensor:
+def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> NDArray[np.float64]:
     """The same [C, B] of resamples of as many units as there are. A column's depend on nothing but itself."""
-    count = units.sums.shape[1]
     if units.sizes is not None:
-        columns = torch.cat((units.sums, units.sizes.unsqueeze(0)))
-        totals = torch.from_numpy(poisson_totals(columns.numpy(), resamples, seed))
-        return totals[:-1] / totals[-1] * units.quantum.unsqueeze(1)
-    totals = units.sums.new_empty(len(units.sums), resamples)
+        totals = poisson_totals(np.vstack((units.sums, units.sizes)), resamples, seed)
+        return np.asarray(totals[:-1] / totals[-1] * units.quantum)
+    totals = np.empty((len(units.sums), resamples))
     drawn = []
-    for column, values in enumerate(units.sums):
-        few = _few_values(values.numpy())
+    for column, few in enumerate(_few_values(units.sums)):
         if few is None:
             drawn.append(column)
         else:
-            totals[column] = torch.from_numpy(multinomial_totals(*few, resamples, seed))
+            totals[column] = multinomial_totals(*few, resamples, seed)
     if drawn:
-        totals[drawn] = torch.from_numpy(poisson_totals(units.sums[drawn].numpy(), resamples, seed))
-    return totals / count * units.quantum.unsqueeze(1)
+        totals[drawn] = poisson_totals(units.sums[drawn], resamples, seed)
+    return np.asarray(totals / units.sums.shape[1] * units.quantum)
 
 
-def _few_values(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+def _few_values(columns: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]] | None]:
     """The distinct values and how often each occurs, where they are few enough to be drawn instead of the units."""
-    most = len(values) // _DRAWS_PER_VALUE
+    most = columns.shape[1] // _DRAWS_PER_VALUE
     # Twice as many of the values as may be distinct tell real numbers apart without sorting all of them.
-    distinct = np.unique(values[: 2 * most])
-    if not 0 < len(distinct) <= most:
-        return None
-    multiplicity = np.zeros(1, np.int64)
-    # Nor do the outcomes of 0 and 1 need sorting, or marks from 1 to 5.
-    if len(distinct) <= _COUNTED_IN_TURN:
-        multiplicity = np.array([np.count_nonzero(values == value) for value in distinct])
-    if multiplicity.sum() < len(values):
-        distinct, multiplicity = np.unique(values, return_counts=True)
-    return (distinct, multiplicity) if len(distinct) <= most else None
+    first = np.sort(columns[:, : 2 * most], axis=1)
+    promising = np.count_nonzero(first[:, 1:] != first[:, :-1], axis=1) < most
+    for values, few in zip(columns, promising, strict=True):
+        if not few:
+            yield None
+            continue
+        distinct = np.unique(values[: 2 * most])
+        multiplicity = np.zeros(1, np.int64)
+        # Nor do the outcomes of 0 and 1 need sorting, or marks from 1 to 5.
+        if len(distinct) <= _COUNTED_IN_TURN:
+            multiplicity = np.array([np.count_nonzero(values == value) for value in distinct])
+        if multiplicity.sum() < len(values):
+            distinct, multiplicity = np.unique(values, return_counts=True)
+        yield (distinct, multiplicity) if len(distinct) <= most else None
 
 
 def multinomial_totals(

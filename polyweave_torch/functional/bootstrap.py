@@ -97,31 +97,30 @@ def paired_bootstrap(
         raise TypeError(f"resamples and seed must be whole numbers, but are {resamples!r} and {seed!r}")
     if resamples < 2 or seed < 0:
         raise ValueError(f"resamples must be at least 2 and seed at least 0, but are {resamples} and {seed}")
-    before, after = _as_tensor(control), _as_tensor(treatment)
-    if before.shape != after.shape or before.dim() not in (1, 2):
+    before, after = _as_array(control), _as_array(treatment)
+    if before.shape != after.shape or before.ndim not in (1, 2):
         raise ValueError(
             "control and treatment must have one shape, [N] or [N, L], but came with shapes "
             f"{list(before.shape)} and {list(after.shape)}; align the two arms by sample first"
         )
     labels = None if clusters is None else _as_labels(clusters, before)
     shape = before.shape[1:]
-    before, after = (arm.unsqueeze(1) if arm.dim() == 1 else arm for arm in (before, after))
-    present = ~(before.isnan() | after.isnan())
-    estimate, low, high, error = torch.full((4, before.shape[1]), math.nan, dtype=torch.float64)
+    before, after = (arm[:, None] if arm.ndim == 1 else arm for arm in (before, after))
+    present = ~(np.isnan(before) | np.isnan(after))
+    estimate, low, high, error = fields = np.full((4, before.shape[1]), math.nan)
     for members, complete in _columns_of_equal_pairs(present):
         units = resampling_units(before, after, members, complete, labels)
-        estimate[members] = mean_deviations(units) + units.centre
+        estimate[members] = (mean_deviations(units) + units.centre)[:, 0]
         if units.sums.shape[1] < 2:
             continue
         deviations = resampled_deviations(units, resamples, seed)
-        means = deviations + units.centre.unsqueeze(1)
-        ends = torch.stack((_lower_end(means, level), -_lower_end(-means, level)))
-        low[members], high[members] = ends.masked_fill(ends.abs() <= 8.0 * units.quantum, 0.0)
-        # Row by row, since a reduction of many rows may add in another order; in quanta, whose squares are no overflow.
-        scale = torch.where(units.quantum > 0.0, units.quantum, 1.0)
-        error[members] = torch.stack([row.std() for row in deviations / scale.unsqueeze(1)]) * scale
-    fields = (field.reshape(shape) for field in (estimate, low, high, error, present.sum(0)))
-    return _interval(*fields, level=level)
+        ends = _ends(deviations + units.centre, level)
+        low[members], high[members] = np.where(np.abs(ends) <= 8.0 * units.quantum, 0.0, ends).T
+        # In quanta, whose squares are no overflow.
+        scale = np.where(units.quantum > 0.0, units.quantum, 1.0)
+        error[members] = (deviations / scale).std(1, ddof=1) * scale[:, 0]
+    pairs = np.count_nonzero(present, axis=0).astype(np.int64)
+    return _interval(fields.reshape(4, *shape), pairs.reshape(shape), level=level)
 
 
 def exact_binary_bootstrap(counts: Counts, *, level: float = 0.95) -> BootstrapInterval:
@@ -161,50 +160,54 @@ def exact_binary_bootstrap(counts: Counts, *, level: float = 0.95) -> BootstrapI
     for rows, m, probability in discordant_blocks(pairs, discordance):
         for end, tail in zip(ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0), strict=True):
             end[rows] = _smallest_difference(m, probability, share[rows, None], pairs[rows], tail)
-    low, high = (torch.from_numpy(end).reshape(total.shape) / total for end in ends)
-    error = wald_standard_error(gained, lost, total)
-    low, high, error = (field.masked_fill(total < 2.0, torch.nan) for field in (low, high, error))
-    return _interval((gained - lost) / total, low, high, error, total.to(torch.int64), level=level)
+    low, high = torch.from_numpy(ends).reshape(2, *total.shape) / total
+    spread = torch.stack((low, high, wald_standard_error(gained, lost, total))).masked_fill(total < 2.0, torch.nan)
+    fields = torch.cat((((gained - lost) / total).unsqueeze(0), spread))
+    return _interval(fields.numpy(), total.to(torch.int64).numpy(), level=level)
 
 
-def _interval(
-    estimate: Tensor, low: Tensor, high: Tensor, error: Tensor, pairs: Tensor, *, level: float
-) -> BootstrapInterval:
-    significant = (low > 0.0) | (high < 0.0)
-    return BootstrapInterval(estimate, low, high, error, significant, level, pairs)
+def _interval(fields: NDArray[np.float64], pairs: NDArray[np.int64], *, level: float) -> BootstrapInterval:
+    """From estimate, low, high and standard error [4, ...]."""
+    significant = np.asarray((fields[1] > 0.0) | (fields[2] < 0.0))
+    estimate, low, high, error = torch.from_numpy(fields)
+    return BootstrapInterval(estimate, low, high, error, torch.from_numpy(significant), level, torch.from_numpy(pairs))
 
 
-def _as_tensor(values: Values) -> Tensor:
+def _as_array(values: Values) -> NDArray[Any]:
     tensor = values.detach().cpu() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
     if tensor.is_complex():
         raise TypeError(f"control and treatment must be real numbers, but came as {tensor.dtype}")
-    return tensor
+    # numpy knows neither bfloat16 nor floats of 8 bits.
+    return (tensor.to(torch.float64) if tensor.is_floating_point() else tensor).numpy()
 
 
-def _as_labels(clusters: Values, control: Tensor) -> Tensor:
+def _as_labels(clusters: Values, control: NDArray[Any]) -> NDArray[np.int64]:
     labels = torch.as_tensor(clusters).cpu()
     check_same_length(len(control), labels, name="control", other_name="clusters")
     if not is_integer(labels):
         raise TypeError(f"clusters must be integer labels, but came as {labels.dtype}; number the clusters")
-    return labels
+    return labels.numpy()
 
 
-def _columns_of_equal_pairs(present: Tensor) -> Iterator[tuple[list[int], Tensor]]:
+def _columns_of_equal_pairs(present: NDArray[np.bool_]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
     """The columns of [N, L] grouped by which pairs are complete, with those pairs; columns without any are left out."""
     groups: dict[bytes, list[int]] = {}
-    for column, pattern in enumerate(present.T.numpy()):
+    for column, pattern in enumerate(present.T):
         if pattern.any():
             groups.setdefault(pattern.tobytes(), []).append(column)
     for members in groups.values():
         yield members, present[:, members[0]]
 
 
-def _lower_end(means: Tensor, level: float) -> Tensor:
-    """The (1 - level)/2 quantile of each row, linear between the two means beside it."""
-    position = (means.shape[1] - 1) * (1.0 - level) / 2.0
+def _ends(means: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """The (1 - level)/2 and (1 + level)/2 quantiles [C, 2] of each row, linear between the two means beside them."""
+    last = means.shape[1] - 1
+    position = last * (1.0 - level) / 2.0
     below = math.floor(position)
-    smallest = torch.topk(means, min(below + 2, means.shape[1]), dim=1, largest=False).values
-    return torch.lerp(smallest[:, below], smallest[:, -1], position - below)
+    above = min(below + 1, last)
+    ordered = np.partition(means, (below, above, last - above, last - below), axis=1)
+    nearest, further = ordered[:, [below, last - below]], ordered[:, [above, last - above]]
+    return np.asarray(nearest + (further - nearest) * (position - below))
 
 
 def _smallest_difference(

@@ -111,7 +111,7 @@ def verdict(
         PROGRESS -> ship 0
         >>> pair = report.pairs[0]
         >>> print(f"{pair.estimate:.2f} [{pair.low:.2f}, {pair.high:.2f}] from {pair.pairs} pairs")
-        0.50 [0.35, 0.65] from 24 pairs
+        0.50 [0.35, 0.62] from 24 pairs
     """
     names = check_layer_names(layer_names)
     settings = VerdictSettings(
