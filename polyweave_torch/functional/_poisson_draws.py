@@ -1,4 +1,4 @@
-"""Totals of N units drawn from N with replacement, for about four random bits and half a nanosecond a unit.
+"""Totals of N units drawn from N with replacement, for about four random bits and a nanosecond a unit.
 
 How often each unit is drawn is multinomial. So are independent Poisson counts, given their sum, whatever their rate:
 a resample is Poisson counts of a rate so far below 1 that their sum S seldom exceeds N, and N - S single draws on top.
@@ -31,7 +31,7 @@ _SINGLES_AT_ONCE = 2**18
 # Standard deviations by which the expected sum of the counts stays below N: more means more single draws, and fewer
 # resamples thrown away, which now is one in twenty-two.
 _MARGIN = 1.7
-# A group is drawn so often in all with a probability below 1e-16.
+# The counts of a group sum to so much with a probability of 1e-16.
 _ENDLESS = 30
 
 
@@ -42,7 +42,7 @@ class Outcomes(NamedTuple):
     """The counts of its units, a byte each."""
     total: NDArray[np.uint8]
     """Their sum."""
-    orders: NDArray[np.float64]
+    log_factorials: NDArray[np.float64]
     """Logarithm of the product of their factorials."""
 
 
@@ -64,17 +64,16 @@ def outcomes() -> Outcomes:
     """The likely ones first."""
     counts = np.indices((_ENDLESS,) * _GROUP, np.uint8).reshape(_GROUP, -1)
     counts = counts[:, counts.sum(0) < _ENDLESS]
-    orders = gammaln(np.arange(_ENDLESS) + 1.0)[counts].sum(0)
-    counts = np.ascontiguousarray(counts[:, np.argsort(orders)].T)
-    return Outcomes(counts.view(np.uint32).ravel(), counts.sum(1, np.uint8), np.sort(orders))
+    log_factorials = gammaln(np.arange(_ENDLESS) + 1.0)[counts].sum(0)
+    counts = np.ascontiguousarray(counts[:, np.argsort(log_factorials)].T)
+    return Outcomes(counts.view(np.uint32).ravel(), counts.sum(1, dtype=np.uint8), np.sort(log_factorials))
 
 
 @lru_cache(4)
 def group_tables(rate: float) -> GroupTables:
     """Every outcome gets as many whole entries as its probability is worth."""
-    packed, total, orders = outcomes()
-    sums = np.arange(_ENDLESS)
-    worth = _SLOTS * np.exp(sums * math.log(rate) - _GROUP * rate)[total] * np.exp(-orders)
+    packed, total, log_factorials = outcomes()
+    worth = _SLOTS * np.exp(total * math.log(rate) - _GROUP * rate - log_factorials)
     first, worth = _fill(worth, packed)
     second, worth = _fill(worth * (_SLOTS / worth.sum()), packed)
     remainder = np.cumsum(worth)
