@@ -17,6 +17,15 @@ from polyweave_torch.verdict import command as verdict
 
 _LONGEST = 10_000
 """Characters of an error message."""
+_OPTIONS = {
+    "out": "a place to write to",
+    "html": "a file to write",
+    "figures": "a folder to write to",
+    "flips_out": "a file to write",
+    "figure": "a file to write",
+    "universe": "a file of ids, one a line",
+}
+"""Options that name a path, and what is expected there."""
 _UNFORESEEN = "Exit code 3: an error that nobody foresaw, with its traceback."
 
 
@@ -77,11 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     room = rooms[arguments.command]
     try:
         return room.run(arguments)
-    except BrokenPipeError:  # the reader, such as head, has what it wanted
-        sys.stderr.close()
-        return 0
     except (ValueError, OSError) as error:
-        said = _unopened(error, room.reads) if isinstance(error, OSError) else error
+        said = _unopened(error, room.reads, arguments) if isinstance(error, OSError) else error
         # Names are escaped where a message is made; what slipped through must not reach the terminal raw either.
         print(f"polyweave-torch {arguments.command}: {shown(said, _LONGEST)}", file=sys.stderr)
         return 2
@@ -98,11 +104,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _unopened(error: OSError, reads: str) -> str:
+def _unopened(error: OSError, reads: str, arguments: argparse.Namespace) -> str:
     """Which file can't be opened, what was expected there, and what to do."""
     if not isinstance(error.filename, (str, bytes)):
         return str(error)
     path = Path(os.fsdecode(error.filename))
+    for option, expected in _OPTIONS.items():
+        given = getattr(arguments, option, None)
+        if given is not None and Path(given) in (path, *path.parents):
+            reads = f"{expected}, by --{option.replace('_', '-')}"
     if isinstance(error, FileNotFoundError):
         if path.parent.is_dir():
             return f"{path} is not there; expected {reads}. Check the path"

@@ -1,12 +1,25 @@
 """Sections of prose and tables, laid out as text or markdown. Whatever came from a file is escaped."""
 
+import os
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from polyweave_torch.functional._tables import clipped, markdown_text, printable, shown
 
-__all__ = ["WIDTH", "Section", "Table", "clipped", "counted", "printable", "shown", "to_markdown", "to_text"]
+__all__ = [
+    "WIDTH",
+    "Section",
+    "Table",
+    "clipped",
+    "counted",
+    "print_report",
+    "printable",
+    "shown",
+    "to_markdown",
+    "to_text",
+]
 
 WIDTH = 100
 """Columns of the text."""
@@ -44,6 +57,20 @@ def to_markdown(sections: Sequence[Section]) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things: one item, two items."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def print_report(text: str) -> None:
+    """Print what a command found, whoever reads it.
+
+    A name that the terminal can't show must not end a report. Nor must a reader, such as head, that has what it wanted:
+    the exit code stays that of the work.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would fail there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _text_section(section: Section) -> str:

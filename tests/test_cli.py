@@ -1,11 +1,15 @@
 """The command line as a whole: help, exit codes, and what is said of files that can't be opened."""
 
 import json
+import os
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from polyweave_torch.ablation import command as ablate
 from polyweave_torch.cli import main
 from polyweave_torch.evallogs import command as compare
 
@@ -88,7 +92,17 @@ def test_json_is_one_object_that_people_can_read(inputs: Path, words: str, capsy
         ("compare run.csv none.csv", "none.csv is not there; expected the log of a finished run, or a folder that "),
         ("compare run.csv no/such.csv", "no/such.csv is not there, nor is the folder no. Check the path, or make the "),
         ("compare run.csv run.csv --html no/page.html", "no/page.html is not there, nor is the folder no."),
-        ("compare run.csv run.csv --html gold", "gold can't be opened (Is a directory)"),
+        ("compare run.csv run.csv --html gold", "gold can't be opened (Is a directory); expected a file to write, by"),
+        ("compare run.csv run.csv --flips-out gold", "gold can't be opened (Is a directory); expected a file to write"),
+        ("compare run.csv run.csv --figures run.csv", "run.csv can't be opened (File exists); expected a folder to wr"),
+        (
+            "compare run.csv run.csv --universe gold",
+            "gold can't be opened (Is a directory); expected a file of ids, on",
+        ),
+        (
+            "ablate cases.jsonl --simulate --out gold",
+            "gold can't be opened (Is a directory); expected a place to write",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_opened_is_named_with_what_to_do(
@@ -100,6 +114,53 @@ def test_a_file_that_cannot_be_opened_is_named_with_what_to_do(
     assert printed.err.startswith(f"polyweave-torch {command}: {said}")
     assert "Errno" not in printed.err
     assert not printed.out
+
+
+FAILED = ("compare run.csv 比.csv --fail-on regress", "verdict run.csv 比.csv --layers fact")
+
+
+@pytest.mark.parametrize("words", FAILED)
+@pytest.mark.parametrize("output", ["closed", "cp1252"])
+def test_a_failed_gate_fails_whoever_reads(inputs: Path, words: str, output: str) -> None:
+    for name, correct in (("run", 1), ("比", 0)):
+        rows = "".join(f"比較{index},{correct},{4 * correct + 1},比\n" for index in range(40))
+        (inputs / f"{name}.csv").write_text(f"id,correct,fact,slice\n{rows}", encoding="utf-8")
+    reading, writing = os.pipe()
+    if output == "closed":
+        os.close(reading)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONIOENCODING": "cp1252" if output == "cp1252" else "utf-8",
+    }
+    command = [sys.executable, "-m", "polyweave_torch.cli", *words.split()]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writing)
+    assert done.returncode == 1, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert b"Broken pipe" not in done.stderr
+    if output == "cp1252":
+        with os.fdopen(reading, "rb") as read:
+            assert len(read.read()) > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--alpha 5", "--alpha must"),
+        ("--figure no/chart.png", "--figure no/chart.png: the folder no is not there"),
+        ("--figure chart.none", "--figure chart.none: expected a file that ends in one of "),
+    ],
+)
+def test_what_an_ablation_s_report_needs_is_checked_before_it_runs(
+    inputs: Path, words: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluated(*args: object, **options: object) -> None:
+        raise AssertionError("it ran")
+
+    monkeypatch.setattr(ablate, "run_ablation", evaluated)
+    assert main(["ablate", "cases.jsonl", "--simulate", *words.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"polyweave-torch ablate: {said}")
 
 
 ESCAPE, BIDI = "\x1b[31m", "\u202e"

@@ -14,7 +14,8 @@ from polyweave_torch.ablation.outcomes import Condition
 from polyweave_torch.ablation.report import format_analysis
 from polyweave_torch.ablation.running import Evaluate, run_ablation
 from polyweave_torch.evallogs.json_values import parse
-from polyweave_torch.layout import shown
+from polyweave_torch.functional._checks import check_open_unit
+from polyweave_torch.layout import print_report, shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: where cases, conditions or the evaluator are not usable, or ``--out`` is of another run.
         OSError: where a file can't be opened.
     """
+    # What only the report needs is looked at before hours of evaluation.
+    check_open_unit(arguments.alpha, name="--alpha")
+    if arguments.figure:
+        _check_figure(arguments.figure)
     cases = sample_stratified(load_cases(arguments.cases, strata=arguments.strata), arguments.per_stratum)
     if not cases:
         raise ValueError(f"{arguments.cases} holds no case")
@@ -97,22 +102,32 @@ def run(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         note=arguments.note,
     )
+    if arguments.json:
+        print_report(analysis.to_json(indent=2))
+    else:
+        print_report(format_analysis(analysis, markdown=arguments.markdown))
     if arguments.figure:
         _draw(analysis, arguments.figure)
-    if arguments.json:
-        print(analysis.to_json(indent=2))
-    else:
-        print(format_analysis(analysis, markdown=arguments.markdown), end="")
     return 0
 
 
-def _draw(analysis: Analysis, path: Path) -> None:
+def _check_figure(path: Path) -> None:
     try:
-        from matplotlib import pyplot as plt
-
-        from polyweave_torch.plot.ablation import success_rates
+        from matplotlib.backend_bases import FigureCanvasBase
     except ModuleNotFoundError as error:
         raise ValueError(f"--figure: {error}; install it with: pip install 'polyweave-torch[plot]'") from error
+    endings = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().removeprefix(".") not in endings:
+        raise ValueError(f"--figure {path}: expected a file that ends in one of {', '.join(sorted(endings))}")
+    if not path.parent.is_dir():
+        raise ValueError(f"--figure {path}: the folder {path.parent} is not there; make it first")
+
+
+def _draw(analysis: Analysis, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    from polyweave_torch.plot.ablation import success_rates
+
     success_rates(analysis)
     plt.savefig(path)
     plt.close()

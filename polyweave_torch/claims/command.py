@@ -7,7 +7,7 @@ from pathlib import Path
 
 from polyweave_torch.claims.folders import score_folder
 from polyweave_torch.functional.claims import claims_table
-from polyweave_torch.layout import shown
+from polyweave_torch.layout import print_report, shown
 
 _LONGEST = 2_000
 """Characters of a warning."""
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         symmetric=arguments.symmetric,
         method=arguments.method,
     )
-    print(json.dumps(scored.to_dict(), indent=2) if arguments.json else claims_table(scored.documents))
+    print_report(json.dumps(scored.to_dict(), indent=2) if arguments.json else claims_table(scored.documents))
     for warning in scored.warnings:
         print(f"polyweave-torch claims: {shown(warning, _LONGEST)}", file=sys.stderr)
     return 0

@@ -20,6 +20,7 @@ from polyweave_torch.callbacks import ChannelMonitor, PiScaleMonitor, Significan
 from polyweave_torch.demo.data import BATCH, DigitData, Digits, load
 from polyweave_torch.demo.model import ARMS, Arm, DigitClassifier
 from polyweave_torch.demo.report import build_report, to_markdown, to_text
+from polyweave_torch.layout import print_report
 
 LOG_EVERY = 4
 
@@ -84,10 +85,10 @@ def run_demo(out: Path, *, seed: int = 0, epochs: int = 15, members: int = 5, pr
     np.savez_compressed(out / "predictions.npz", **predictions)
     (out / "report.json").write_text(json.dumps(report, indent=2, allow_nan=False) + "\n")
     (out / "report.md").write_text(to_markdown(report))
-    print(to_text(report))
-    print(f"Report: {out / 'report.md'}, {out / 'report.json'}. Predictions: {out / 'predictions.npz'}.")
-    print(f"The same as tables, for a spreadsheet: {out / 'csv'}.")
-    print(f"Logs: {out / 'logs'}. Look at them with: tensorboard --logdir {out / 'logs'} (or: make board)")
+    print_report(f"""{to_text(report)}
+Report: {out / "report.md"}, {out / "report.json"}. Predictions: {out / "predictions.npz"}.
+The same as tables, for a spreadsheet: {out / "csv"}.
+Logs: {out / "logs"}. Look at them with: tensorboard --logdir {out / "logs"} (or: make board)""")
     return report
 
 

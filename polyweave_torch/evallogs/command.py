@@ -13,7 +13,7 @@ from polyweave_torch.evallogs.progress import reading_bar
 from polyweave_torch.evallogs.reading import read_run
 from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.verdicts import GATES
-from polyweave_torch.layout import counted
+from polyweave_torch.layout import counted, print_report
 
 _DIGITS = 18
 
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_figures(comparison.numbers, arguments.figures)
     if arguments.flips_out:
         _write_flips(comparison, arguments.flips_out)
-    _print(_output(comparison, arguments))
+    print_report(_output(comparison, arguments))
     if arguments.fail_on and comparison.label in GATES[arguments.fail_on]:
         print(f"polyweave-torch compare: {comparison.label} fails --fail-on {arguments.fail_on}", file=sys.stderr)
         return 1
@@ -189,12 +189,6 @@ def _output(comparison: Comparison, arguments: argparse.Namespace) -> str:
     if arguments.markdown:
         return comparison.to_markdown(flips=flips)
     return comparison.to_text(flips=flips)
-
-
-def _print(text: str) -> None:
-    # A name that the terminal can't show must not end the report.
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _write_flips(comparison: Comparison, path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from polyweave_torch.functional.verdict import CONTROL, verdict
-from polyweave_torch.layout import shown
+from polyweave_torch.layout import print_report, shown
 from polyweave_torch.verdict.files import CHECK_LAYERS, Columns, LayerFile, read_layer_file, sample_order
 
 _LISTED = 40
@@ -129,9 +129,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         files = {name: {"path": str(file.path), "samples": len(file.scores)} for name, file in runs.items()}
-        print(json.dumps({**report.to_dict(), "files": files}, allow_nan=False, indent=2))
+        print_report(json.dumps({**report.to_dict(), "files": files}, allow_nan=False, indent=2))
     else:
-        print(report.to_markdown() if arguments.markdown else report, end="")
+        print_report(report.to_markdown() if arguments.markdown else str(report))
     return report.exit_code
 
 
