@@ -27,9 +27,9 @@ _COUNTED_IN_TURN = 9
 class ResamplingUnits(NamedTuple):
     """What is drawn, pairs or clusters of pairs, by its sums over C columns.
 
-    The sums are of the differences less the centre of their column's range, as whole numbers of quanta, so large that
-    every total of as many units stays below 2^53. Such totals are exact: neither the columns beside one nor the blocks
-    of a matrix product can change them.
+    The sums are of the differences less the centre of their column's range, rounded to whole numbers of quanta, so large
+    that every total of as many units stays below 2^53. Such totals are exact: neither the columns beside one nor the
+    blocks of a matrix product can change them. The rounding moves a mean by half a quantum at most.
     """
 
     sums: NDArray[np.float64]
@@ -40,6 +40,8 @@ class ResamplingUnits(NamedTuple):
     """[C, 1]."""
     quantum: NDArray[np.float64]
     """[C, 1], powers of 2; 0 for a constant column, whose sums are all 0."""
+    mean: NDArray[np.float64]
+    """[C, 1], of the differences themselves."""
 
 
 def resampling_units(
@@ -50,15 +52,14 @@ def resampling_units(
     labels: NDArray[np.int64] | None,
 ) -> ResamplingUnits:
     """The complete pairs of some columns of the arms [N, L], or the clusters that their labels make of them."""
-    units = most = int(np.count_nonzero(complete))
+    pairs = units = int(np.count_nonzero(complete))
     unit, sizes = None, None
-    everything = most == len(complete)
     if labels is not None:
         _, unit, sizes = np.unique(labels[complete], return_inverse=True, return_counts=True)
-        units, most = len(sizes), len(sizes) * int(sizes.max())
-    bits = 52 - math.ceil(math.log2(most))
+        units = len(sizes)
+    bits = 52 - math.ceil(math.log2(units))
     sums = np.empty((len(columns), units))
-    centre, quantum = np.empty((2, len(columns), 1))
+    centre, quantum, mean = np.empty((3, len(columns), 1))
     # Some columns at a time, which keeps the temporaries small. What is not finite is left to give NaN.
     per = max(1, _DIFFERENCES_AT_ONCE // len(complete))
     with np.errstate(invalid="ignore", over="ignore"):
@@ -66,27 +67,31 @@ def resampling_units(
             some = slice(start, start + per)
             arms = (arm[:, columns[some]].T for arm in (after, before))
             difference = np.subtract(*arms, dtype=np.float64)
-            difference = difference if everything else difference[:, complete]
+            # Row by row in memory, or the sum of a row would depend on how many there are.
+            difference = np.ascontiguousarray(difference if pairs == len(complete) else difference[:, complete])
             low, high = difference.min(1, keepdims=True), difference.max(1, keepdims=True)
             centre[some] = low / 2.0 + high / 2.0
-            largest = np.maximum(high - centre[some], centre[some] - low)
+            # A sum may overflow where the mean doesn't, and a constant is its own mean.
+            average = difference.mean(1, keepdims=True)
+            average = np.where(np.isfinite(average), average, (difference / pairs).sum(1, keepdims=True))
+            mean[some] = np.where(low == high, low, average)
+            deviation = difference - centre[some]
+            if unit is not None:
+                deviation = np.stack([np.bincount(unit, row, units) for row in deviation])
+            largest = np.abs(deviation).max(1, keepdims=True)
             # No power of 2 is smaller than 2^-1074.
             step = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - bits, -1074))
             step = np.where(np.isfinite(largest), step, np.nan)
             quantum[some] = np.where(largest == 0.0, 0.0, step)
-            whole = np.rint((difference - centre[some]) / step)
-            sums[some] = whole if unit is None else [np.bincount(unit, row, units) for row in whole]
-    return ResamplingUnits(sums, None if most == units else sizes, centre, quantum)
-
-
-def mean_deviations(units: ResamplingUnits) -> NDArray[np.float64]:
-    """The mean difference of each column [C, 1] less its centre."""
-    pairs = units.sums.shape[1] if units.sizes is None else units.sizes.sum()
-    return np.asarray(units.sums.sum(1, keepdims=True) / pairs * units.quantum)
+            sums[some] = np.rint(deviation / step)
+    return ResamplingUnits(sums, None if pairs == units else sizes, centre, quantum, mean)
 
 
 def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> NDArray[np.float64]:
-    """The same [C, B] of resamples of as many units as there are. A column's depend on nothing but itself."""
+    """Mean differences [C, B] of resamples of as many units as there are, less the centre of their column.
+
+    A column's depend on nothing but itself.
+    """
     if units.sizes is not None:
         totals = poisson_totals(np.vstack((units.sums, units.sizes)), resamples, seed)
         return np.asarray(totals[:-1] / totals[-1] * units.quantum)

@@ -266,9 +266,50 @@ def test_an_end_at_zero_is_zero_and_not_significant() -> None:
     assert not interval.significant
 
 
+def test_one_outlier_does_not_make_an_interval_around_0() -> None:
+    difference = np.random.default_rng(1).normal(1.0, 0.1, 100_000)
+    difference[0] = 1e10
+    interval = paired_bootstrap(torch.zeros(100_000), torch.from_numpy(difference), resamples=200)
+    # One resample in e draws the outlier not at all: those have means near 1.
+    assert interval.low.item() == pytest.approx(1.0, abs=0.01)
+    assert interval.significant
+    assert interval.estimate.item() == pytest.approx(difference.mean(), rel=1e-12)
+
+
+def test_clusters_of_very_different_sizes_keep_their_precision() -> None:
+    pairs, large = 200_000, 50_000
+    difference = np.random.default_rng(0).normal(3e-4, 1e-3, pairs)
+    difference[:2] = -1.0, 1.0
+    labels = np.append(np.zeros(large, int), np.arange(1, pairs - large + 1))
+    interval = paired_bootstrap(np.zeros(pairs), difference, clusters=labels, resamples=100)
+    assert 0.0 < interval.low < interval.estimate < interval.high
+    assert interval.estimate.item() == pytest.approx(difference.mean(), rel=1e-12)
+    sums, sizes = np.bincount(labels, difference), np.bincount(labels)
+    generator = np.random.default_rng(5)
+    drawn = [generator.integers(0, len(sizes), len(sizes)) for _ in range(100)]
+    error = np.std([sums[index].sum() / sizes[index].sum() for index in drawn], ddof=1)
+    assert interval.standard_error.item() == pytest.approx(error, rel=0.35)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300, 0.9e308, np.finfo(np.float64).max])
+def test_scores_at_either_end_of_float64(scale: float) -> None:
+    control, treatment = torch.zeros(4, dtype=torch.float64), torch.tensor([1.0, 0.0, 0.5, -0.25]).double() * scale
+    interval = paired_bootstrap(control, treatment)
+    assert interval.estimate.item() == pytest.approx(0.3125 * scale, rel=1e-3)
+    if scale < 1e308:
+        assert interval.low < interval.estimate < interval.high
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    control, treatment = (arm[:, 0] for arm in real_arms(30, 1))
+    expected = paired_bootstrap(control, treatment, resamples=100, seed=7)
+    assert same(expected, paired_bootstrap(control, treatment, resamples=np.int64(100), seed=np.int32(7)))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("control", "treatment"), [([], []), ([1.0], [2.0]), ([1.0, math.nan], [2.0, 3.0])])
 def test_fewer_than_two_pairs_are_undefined(control: list[float], treatment: list[float]) -> None:
     interval = paired_bootstrap(control, treatment)
+    assert same(interval, paired_bootstrap(control, treatment, clusters=list(range(len(control)))))
     assert all(field.isnan() for field in (interval.low, interval.high, interval.standard_error))
     assert not interval.significant
     assert interval.pairs.item() == min(len(control), 1)
