@@ -89,10 +89,13 @@ def join(
     target = _cat([_or_absent(rows.outcomes.target, rows.ids) for rows in batches])
     prediction = _cat([_or_absent(rows.outcomes.prediction, rows.ids) for rows in batches])
     classes = next((rows.outcomes.num_classes for rows in batches if rows.outcomes.num_classes is not None), None)
+    # Rows that are left out name no slices, and their ids may repeat.
+    kept = correct != IGNORED
+    ids, correct, target, prediction = ids[kept], correct[kept], target[kept], prediction[kept]
     problem = _problem(ids, correct, target, classes)
     new_texts = _new_texts(batches, texts)
     if not (problem or positions):
-        problem = _repeats(ids[correct != IGNORED], {**texts, **new_texts}, padding=0)
+        problem = _repeats(ids, {**texts, **new_texts}, padding=0)
     kinds: list[tuple[tuple[str, ...], Tensor]] = []
     if not problem:
         try:
@@ -100,7 +103,7 @@ def join(
         except ValueError as error:
             problem = str(error)
     members = [rows.outcomes.votes for rows in batches if rows.outcomes.votes is not None]
-    votes = torch.cat([part.to("cpu", torch.int64) for part in members]) if members else torch.zeros(len(ids), 0).long()
+    votes = _cat(members)[kept] if members else torch.zeros(len(ids), 0).long()
     own = _Report(problem, [names for names, _ in kinds], votes.shape[1], new_texts)
     reports: list[_Report] = _from_all_ranks(own) if distributed else [own]
     # Every rank raises, or none: a rank that raised alone would leave the others waiting in the next collective.
@@ -173,7 +176,14 @@ def _or_absent(values: Tensor | None, ids: Tensor) -> Tensor:
 
 
 def _labels(batches: Sequence[Rows], kind: int) -> list[str]:
-    return [label for rows in batches for label in rows.labels[kind] or ()]
+    """The labels of the rows that are not left out."""
+    return [
+        label
+        for rows in batches
+        if (labels := rows.labels[kind]) is not None
+        for label, correct in zip(labels, rows.outcomes.correct.tolist(), strict=True)
+        if correct != IGNORED
+    ]
 
 
 def _new_texts(batches: Sequence[Rows], known: dict[int, str]) -> dict[int, str]:
@@ -182,14 +192,14 @@ def _new_texts(batches: Sequence[Rows], known: dict[int, str]) -> dict[int, str]
 
 
 def _problem(ids: Tensor, correct: Tensor, target: Tensor, num_classes: int | None) -> str | None:
-    wrong = (correct != 0) & (correct != 1) & (correct != IGNORED)
+    wrong = (correct != 0) & (correct != 1)
     if bool(wrong.any()):
         return (
             f"outcomes must be binary, but sample {int(ids[wrong][0])} has another value; "
             "pass whether each sample is right (True or False)"
         )
     if num_classes is not None:
-        outside = (target != ABSENT) & ((target < 0) | (target >= num_classes)) & (correct != IGNORED)
+        outside = (target != ABSENT) & ((target < 0) | (target >= num_classes))
         if bool(outside.any()):
             return (
                 f"targets must lie in [0, {num_classes}), the classes of the predictions, but sample "
@@ -211,8 +221,7 @@ def _repeats(ids: Tensor, texts: dict[int, str], *, padding: int) -> str | None:
 
 def _repeats_over_ranks(rows: Tensor, texts: dict[int, str], world: int) -> str | None:
     """What a DistributedSampler's padding, fewer rows than there are ranks, does not explain."""
-    ids, correct, target = rows[:, :3].unbind(1)
-    ids, target = ids[correct != IGNORED], target[correct != IGNORED]
+    ids, _, target = rows[:, :3].unbind(1)
     if problem := _repeats(ids, texts, padding=world - 1):
         return problem
     order = ids.argsort(stable=True)
@@ -229,8 +238,13 @@ def _repeats_over_ranks(rows: Tensor, texts: dict[int, str], world: int) -> str 
 
 
 def _alike(parts: Sequence[Tensor]) -> bool:
-    """Whether each rank saw the same samples with the same outcomes: all ran the whole evaluation."""
-    in_order = [part[part[:, 0].argsort(stable=True)] for part in parts]
+    """Whether each rank saw the same samples: all ran the whole evaluation."""
+    in_order = []
+    for part in parts:
+        ids, correct, target = part[part[:, 0].argsort(stable=True), :3].unbind(1)
+        # Outcomes count where no target tells samples apart: a near tie can fall one way on one rank and the other way
+        # on another.
+        in_order.append(torch.stack((ids, target, torch.where(target == ABSENT, correct, 0))))
     return all(torch.equal(part, in_order[0]) for part in in_order[1:])
 
 
@@ -291,7 +305,6 @@ def _from_all_ranks(thing: Any) -> list[Any]:
 
 
 def _sorted_once(rows: Tensor, kinds: Sequence[tuple[str, ...]]) -> list[Epoch]:
-    rows = rows[rows[:, 1] != IGNORED]
     rows = rows[rows[:, 0].argsort(stable=True)]
     first = torch.ones(len(rows), dtype=torch.bool)
     first[1:] = rows[1:, 0] != rows[:-1, 0]

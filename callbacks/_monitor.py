@@ -90,6 +90,8 @@ class OutcomeMonitor(Callback):
         self._latest: list[Epoch] = []
         self._texts: dict[int, str] = {}
         self._capture: Capture | None = None
+        self._whole = True
+        self._labelled = ""
 
     @property
     def state_key(self) -> str:
@@ -217,6 +219,7 @@ class OutcomeMonitor(Callback):
         due = not in_fit or self._validations % self.every_n_validations == 0
         self._capture = shared_capture(trainer, self._watch) if due else None
         if self._capture is not None:
+            self._check_labelled("test" if running(trainer) == "test" else "validation")
             self._capture.start(self, self._slices, trainer, pl_module)
 
     def _end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -225,7 +228,7 @@ class OutcomeMonitor(Callback):
         if self._capture is None:
             self._validations += counted
             return
-        whole = self._saw_all(trainer)
+        self._whole = self._saw_all(trainer)
         epochs = [self.complete(epoch) for epoch in self._capture.finish(self._slices, trainer)]
         names = {*self._slice_names, *(name for epoch in epochs for name in epoch.slice_names)}
         check_slices(names, at_most=self.max_slices)
@@ -242,7 +245,7 @@ class OutcomeMonitor(Callback):
         self._latest, self._texts = epochs, self._capture.texts
         for path, epoch in zip(paths, epochs, strict=True):
             self.draw(trainer, path)
-            if whole and running(trainer) in ("fit", "test"):
+            if self._whole and running(trainer) in ("fit", "test"):
                 self._of(path).move(epoch)
 
     def _log(self, trainer: Trainer, pl_module: LightningModule, values: Mapping[str, Tensor]) -> None:
@@ -251,6 +254,19 @@ class OutcomeMonitor(Callback):
         pl_module.log_dict(dict(values), sync_dist=trainer.world_size > 1)
         entry = {key.removeprefix(f"{self.name}/"): float(value) for key, value in values.items()}
         self.history.append({"epoch": float(trainer.current_epoch), "step": float(current_step(trainer)), **entry})
+
+    def _check_labelled(self, stage: str) -> None:
+        """Labels by sample are those of one data set, and another may have as many samples."""
+        if not isinstance(self._slices, tuple):
+            return
+        self._labelled = self._labelled or stage
+        if self._labelled != stage:
+            warnings.warn(
+                f"slices are labels by sample, read for the {self._labelled} set so far and for the {stage} set now; "
+                f"where these are two data sets, give the {stage} set a Trainer and a monitor of its own with its "
+                'labels, or read them off any batch: slices="target", slices="<batch key>" or slices=function(batch)',
+                stacklevel=2,
+            )
 
     def _saw_all(self, trainer: Trainer) -> bool:
         """Whether no batch is missing: Lightning resumes a checkpoint made inside a validation in its middle."""

@@ -57,7 +57,8 @@ class ChannelMonitor(OutcomeMonitor):
         outcomes: "auto" (``observe`` if the step calls it, else its outputs, else the module's one metric), "observe",
             "outputs", "metric", or a function ``(pl_module, batch, outputs)`` that gives bools or ``(preds, target)``.
         ids: key of the batch, or a function of it, that gives one id a sample; by default the position in the data set.
-        slices: one label a sample of the data set, "target", a key of the batch, or a function of the batch.
+        slices: one label a sample of the data set, "target", a key of the batch, or a function of the batch. Labels by
+            sample are those of one data set: a test of another needs a Trainer and a monitor of its own.
         max_slices: more slices are an error, since each is a group of charts.
         references: which validations to compare with: "previous", "first", "best".
         threshold: score above which a binary or multi-label prediction is positive.
@@ -180,8 +181,8 @@ class ChannelMonitor(OutcomeMonitor):
         delta, surplus = channel.delta, diagnosis.surplus
         if itself:  # ModelCheckpoint and EarlyStopping need finite values from the first validation on
             delta, surplus = delta.nan_to_num(nan=0.0), surplus.nan_to_num(nan=0.0, neginf=0.0)
-        stage, further, loader = path.partition("/dl")
-        bounds_path = f"{stage}_bounds{further}{loader}{of_slice}"
+        loader = path.removeprefix(self.name).removeprefix("_test")  # "" or "/dl1"; the name may hold "/dl" too
+        bounds_path = f"{path.removesuffix(loader)}_bounds{loader}{of_slice}"
         path = path + of_slice
         return {
             f"{path}/c": c,

@@ -25,6 +25,7 @@ class PairedEarlyStopping(OutcomeMonitor):
     1 - alpha, two-sided) lies above ``margin``; with margin 0 that is McNemar's test with chi-square, in the direction
     of a gain. The reference is the first validation. After an accepted improvement the *next* validation becomes the
     reference, whatever it shows: the accepted one was selected for its luck, and few would ever beat it.
+    A validation that Lightning resumed inside of, so that it has a part of the samples, decides nothing.
 
     ====================================  ==============================================================================
     Key                                   What is logged
@@ -99,14 +100,16 @@ class PairedEarlyStopping(OutcomeMonitor):
         difference = paired_difference_interval(counts, level=1 - self.alpha, method="tango")
         fresh = self._reference is None or self._take_next
         improved = not fresh and bool(difference.low > self.margin)
+        said = "taken as the reference, not tested" if fresh else "yes" if improved else "no"
         self.tested = (
             f"corrected {int(counts[0, 1])}, corrupted {int(counts[1, 0])} of {int(counts.sum())}: difference "
             f"{float(difference.estimate):+.4f}, {100 * (1 - self.alpha):g} % interval from "
             f"{float(difference.low):+.4f}; better by more than {self.margin:g}: "
-            + ("taken as the reference, not tested" if fresh else "yes" if improved else "no")
+            + (said if self._whole else "not asked of a part of the validation")
         )
-        self._decision = (epoch, fresh, improved)
-        wait = 0 if fresh or improved else self.wait + 1
+        # A part of a validation is neither a reference nor better or worse than one.
+        self._decision = (epoch, fresh, improved) if self._whole else None
+        wait = self.wait if not self._whole else 0 if fresh or improved else self.wait + 1
         low = torch.zeros_like(difference.low) if self._reference is None else difference.low
         return {
             f"{path}/delta": difference.estimate.nan_to_num(nan=0.0),

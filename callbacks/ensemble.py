@@ -65,7 +65,7 @@ class EnsembleMonitor(OutcomeMonitor):
 
     Raises:
         ValueError: where a size is below 1, or ``votes`` or ``target`` is of another type; in validation, where there
-            are no votes or they have another shape.
+            are no votes or targets, or they have another shape.
         TypeError: in validation, where votes are not integers.
 
     Example:
@@ -152,6 +152,12 @@ class EnsembleMonitor(OutcomeMonitor):
             raise TypeError(
                 f"votes must be the members' classes as integers, but came as {votes.dtype}; "
                 "pass the argmax of each member's scores"
+            )
+        target = as_values(target, "target")
+        if target.shape != votes.shape[:1]:
+            raise ValueError(
+                f"target must have shape [{len(votes)}], one class for each row of votes, but came with "
+                f"{list(target.shape)}; pass one class a sample, such as target.squeeze(1) of [N, 1]"
             )
         target = target.to(torch.int64)
         # Nothing is right or wrong yet: the vote is taken over all rows at the end, where its range is checked too.

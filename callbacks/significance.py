@@ -107,7 +107,7 @@ class SignificanceMonitor(OutcomeMonitor):
     @property
     def significant(self) -> list[str]:
         """What the latest validation changed significantly: "all" and slices whose adjusted p is below alpha."""
-        latest = self.history[-1] if self.history else {}
+        latest = next((entry for entry in reversed(self.history) if "all/p_adjusted" in entry), {})
         names = {tag(name): name for name in ("all", *self._slice_names)}
         return [name for short, name in names.items() if latest.get(f"{short}/p_adjusted", 1.0) < self.alpha]
 
@@ -115,12 +115,10 @@ class SignificanceMonitor(OutcomeMonitor):
         """Tests against the reference and over the recent validations."""
         now = tables(references.epochs.get(self.reference) or epoch, epoch)
         names = ("all", *self._slice_names)
-        result = mcnemar(
-            counts=torch.stack([now.get(name, torch.zeros(2, 2, dtype=torch.int64)) for name in names]),
-            method=self.method,
-        )
-        # A slice that this validation lacks was not tested: NaN, and no member of the family.
-        absent = torch.tensor([name not in now for name in names])
+        counts = torch.stack([now.get(name, torch.zeros(2, 2, dtype=torch.int64)) for name in names])
+        result = mcnemar(counts=counts, method=self.method)
+        # A slice without a sample in both validations was not tested: NaN, and no member of the family.
+        absent = counts.sum((1, 2)) == 0
         p_values = result.p_value.masked_fill(absent, torch.nan)
         adjusted = torch.cat([p_values[:1], holm_bonferroni(p_values[1:])])
         values: dict[str, Tensor] = {}

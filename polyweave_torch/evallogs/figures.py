@@ -66,11 +66,9 @@ def draw_figures(numbers: Numbers) -> Iterator[Figure]:
         ("forest", "Difference of accuracy", _forest, (6.5, height)),
         ("flips", "Flipped items", _flips, (6.5, height)),
     ):
-        # A dollar in a name is no mathematics.
-        with optional_module("matplotlib", extra="plot", why=_WHY).rc_context({"text.parse_math": False}):
-            canvas = module.Figure(figsize=size, layout="constrained")
-            draw(canvas.subplots(), tables, numbers)
-            yield Figure(name, title, canvas)
+        canvas = module.Figure(figsize=size, layout="constrained")
+        draw(canvas.subplots(), tables, numbers)
+        yield Figure(name, title, canvas)
 
 
 def write_figures(numbers: Numbers, folder: Path) -> None:

@@ -79,7 +79,13 @@ def fit(
     return trainer, module, monitors
 
 
-def refusal(loader: Any, ids: Any, **options: Any) -> str:
+def near_tie(module: Any, batch: Any, logits: Any, y: Any) -> None:
+    """As ``step``, but one sample is right on the first rank only."""
+    tied = batch["id"] == 1005
+    observe(torch.where(tied, (y + module.global_rank) % 3, logits.argmax(1)), y)
+
+
+def refusal(loader: Any, ids: Any, step: Any = step, **options: Any) -> str:
     """What a validation with these ids is refused for, or nothing."""
     trainer = trainer_of_ranks([ChannelMonitor(ids=ids)], **options)
     try:
@@ -122,6 +128,7 @@ def main() -> None:
     refused = {
         "padding": refusal(keyed, "id"),
         "every rank sees all": refusal(keyed, "id", use_distributed_sampler=False),
+        "a near tie": refusal(DataLoader(Keyed(31), batch_size=4), "id", step=near_tie, use_distributed_sampler=False),
         "in one rank": refusal(keyed, lambda batch: [f"q{len(key)}" for key in batch["id"]]),
         # Neighbours stand on different ranks, whose own ids are all different.
         "over two ranks": refusal(even, lambda batch: [f"q{int(key[5:]) // 2}" for key in batch["id"]]),

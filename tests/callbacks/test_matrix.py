@@ -268,6 +268,12 @@ def test_the_ensemble_monitor_equals_a_loop(how: str) -> None:
         (lambda votes, y: {"votes": votes.float(), "target": y}, TypeError, "argmax"),
         (lambda votes, y: {"votes": votes[:, :2], "target": y}, ValueError, "one column a member"),
         (lambda votes, y: {"votes": votes + 3, "target": y}, ValueError, r"\[0, 3\)"),
+        (
+            lambda votes, y: {"votes": votes, "target": y[:, None]},
+            ValueError,
+            r"target must have shape \[8\], one class for each row of votes, but came with \[8, 1\]; .*squeeze\(1\)",
+        ),
+        (lambda votes, y: {"votes": votes, "target": "012"}, TypeError, "target must be a tensor"),
     ],
 )
 def test_bad_votes_are_named(give: Any, error: type[Exception], message: str) -> None:
@@ -278,6 +284,16 @@ def test_bad_votes_are_named(give: Any, error: type[Exception], message: str) ->
     with pytest.raises(error, match=message):
         make_trainer(L, [EnsembleMonitor(3, 3)]).fit(module, loaders()[0], loader())
     assert module.trainer.global_step == 0, "before anything is trained"
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.numpy, torch.Tensor.tolist])
+def test_votes_and_targets_may_be_arrays_or_lists(convert: Any) -> None:
+    def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
+        observe(votes=convert(logits.argmax(1)[:, None]), target=convert(y))
+
+    monitor, module = EnsembleMonitor(1, 3), make_module(L, step)
+    make_trainer(L, [monitor]).fit(module, loaders()[0], loader())
+    assert monitor.history[-1]["accuracy"] == pytest.approx(sum(module.truth[-1]) / 37)
 
 
 def test_a_step_without_votes_is_told_what_to_do() -> None:
@@ -349,6 +365,40 @@ def test_early_stopping_resumes(tmp_path: Path) -> None:
     resumed.fit(module, train, evaluated, ckpt_path=tmp_path / "half.ckpt", weights_only=True)
     assert [entry["wait"] for entry in fresh.history] == [0, 1, 2, 3]
     assert (fresh.reference_epoch, fresh.stopped_epoch) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("inside", "validations", "waits", "reference"),
+    [
+        (0, [WORSE, BETTER, BETTER, BETTER], [0, 0, 1], 1),
+        (1, [WORSE, WORSE, WORSE, WORSE], [0, 0, 1], 0),
+        (2, [WORSE, BETTER, WORSE, BETTER, BETTER], [0, 0, 0, 0, 1], 3),
+    ],
+    ids=["no first reference", "no failure of waiting", "no fresh reference"],
+)
+def test_early_stopping_decides_nothing_by_a_part_of_a_validation(
+    tmp_path: Path, inside: int, validations: list[list[int]], waits: list[int], reference: int
+) -> None:
+    """A fit that goes on inside of a validation sees 24 of its 37 samples."""
+
+    def steps(first: int) -> Any:
+        def step(module: Any, batch: Any, logits: Any, y: Any) -> None:
+            number, end = first + len(module.truth), len(module._seen)
+            observe(correct=torch.tensor(validations[number][end - len(y) : end]))
+            if not first and number == inside and end == 24 and not module.trainer.sanity_checking:
+                module.trainer.save_checkpoint(tmp_path / "inside.ckpt")
+
+        return step
+
+    options, train = {"max_epochs": len(validations), "num_sanity_val_steps": 0}, DataLoader(images(60), batch_size=16)
+    make_trainer(L, [PairedEarlyStopping(1)], **options).fit(make_module(L, steps(0)), train, loader())
+    monitor = PairedEarlyStopping(1)
+    with pytest.warns(UserWarning, match=r"ran \[3\] of \[5\] batches"):
+        make_trainer(L, [monitor], **options).fit(
+            make_module(L, steps(inside)), train, loader(), ckpt_path=tmp_path / "inside.ckpt", weights_only=True
+        )
+    assert [entry["wait"] for entry in monitor.history] == waits
+    assert (monitor.reference_epoch, monitor.stopped_epoch) == (reference, len(waits) - 1)
 
 
 @pytest.mark.parametrize("options", [{"patience": 0}, {"alpha": 1.0}, {"margin": -0.1}])

@@ -191,6 +191,25 @@ def test_slices_by_sample_must_be_as_many_as_the_samples(number: int) -> None:
             getattr(trainer, run)(module, loaders()[1], verbose=False)
 
 
+def test_labels_by_sample_are_those_of_one_data_set() -> None:
+    labels = ["ab"[row % 2] for row in range(60)]
+    monitor, module = ChannelMonitor(slices=labels), make_module(LIGHTNING)
+    module.test_step = module.validation_step
+    trainer = make_trainer(LIGHTNING, [monitor])
+    trainer.fit(module, *loaders())
+    said = (
+        r"for the validation set so far and for the test set now; where these are two data sets, give the test set a "
+    )
+    with pytest.warns(UserWarning, match=said):
+        trainer.test(module, loaders()[1], verbose=False)
+    assert monitor.history[-1]["channel_test/a/n"] == 30
+    with pytest.warns(UserWarning, match=said), pytest.raises(ValueError, match="60 labels, but the test set has 30"):
+        trainer.test(module, DataLoader(images(30, seed=7), batch_size=8), verbose=False)
+    own = ChannelMonitor(slices=labels[:30])
+    make_trainer(LIGHTNING, [own]).test(module, DataLoader(images(30, seed=7), batch_size=8), verbose=False)
+    assert own.history[-1]["channel_test/a/n"] == 15
+
+
 def test_keys_of_the_batch_given_as_a_list_are_told_from_labels() -> None:
     advice = r'cross them: slices=lambda batch: \[f"\{a\}/\{b\}" for a, b in zip\(batch\["site"\], batch\["y"\]\)\]'
     for ids in (None, "id"):

@@ -11,13 +11,16 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from statsmodels.stats.proportion import proportion_confint
 
 from polyweave_torch import AccuracyDelta, ChannelCounts, McNemarPValue
-from polyweave_torch.evallogs import compare_runs, read_run
+from polyweave_torch.ablation import Outcome, analyze_outcomes
+from polyweave_torch.evallogs import compare_outcomes, compare_runs, read_run
 from polyweave_torch.evallogs.figures import draw_figures
 from polyweave_torch.functional import estimate_channel, mcnemar_pairs, outcome_gram, paired_difference_interval
-from polyweave_torch.plot import forest, gate_growth, phase_plane, significance_matrix
+from polyweave_torch.functional.verdict import verdict
+from polyweave_torch.plot import forest, gate_growth, phase_plane, significance_matrix, success_rates, verdict_plot
 from polyweave_torch.plot.style import shorten
 
 
@@ -218,3 +221,52 @@ def test_names_that_fit_stay(name: str, shown: str) -> None:
 def test_long_names_keep_both_ends() -> None:
     assert shorten("checkpoint number 17", 12) == "checkp…er 17"
     assert len(shorten("x" * 50)) == 20
+
+
+DOLLARS = ["$_$", "$0-$50", "100$", r"a\$b$", "$a$ and $$ in a name of more than twenty"]
+
+
+@pytest.mark.parametrize("parse_math", [True, False])
+@pytest.mark.parametrize("name", DOLLARS)
+def test_a_dollar_in_a_name_is_drawn_as_it_is(name: str, parse_math: bool) -> None:
+    name, pixels = name[:20], []
+    with plt.rc_context({"text.parse_math": parse_math}):
+        for text, plain in ((shorten(name), parse_math), (name, False)):
+            figure: Any = plt.figure(figsize=(3, 1))
+            figure.text(0.1, 0.5, text, parse_math=plain)
+            figure.canvas.draw()
+            pixels.append(bytes(figure.canvas.buffer_rgba()))
+    assert pixels[0] == pixels[1]
+
+
+def figures_of(names: list[str]) -> list[Any]:
+    """Every kind of figure with these names."""
+    channel, difference = estimate_channel([[49, 32], [114, 305]]), paired_difference_interval([[49, 32], [114, 305]])
+    correct = torch.rand(80, len(names), generator=torch.Generator().manual_seed(0)) < 0.5
+    outcomes = [Outcome(name, name, condition, True, True, 1) for name in names for condition in names]
+    marks = [[4.0] * len(names)] * 3
+    return [
+        phase_plane(dict.fromkeys(names, channel)),
+        forest(dict.fromkeys(names, difference)),
+        gate_growth([{"step": 1.0, **{f"{name}/growth": 0.1 for name in names}}]),
+        significance_matrix(mcnemar_pairs(outcome_gram(correct), names=names)),
+        success_rates(analyze_outcomes(outcomes)),
+        verdict_plot(verdict(marks, dict.fromkeys(names, marks), layer_names=names)),
+    ]
+
+
+def test_every_figure_draws_names_with_dollars() -> None:
+    for figure, axes in figures_of(DOLLARS[:4]):
+        figure.canvas.draw()
+        texts = " ".join(text.get_text() for text in axes.findobj(Text))
+        assert all(shorten(name) in texts for name in DOLLARS[:4])
+        assert "$" not in texts.replace(r"\$", "")
+
+
+def test_a_comparison_draws_names_with_dollars() -> None:
+    right = [index % 2 for index in range(40)]
+    compared = compare_outcomes(right, right[::-1], slices=[DOLLARS[index % 4] for index in range(40)])
+    for figure in draw_figures(compared.to_dict()):
+        assert figure.to_svg()
+        texts = " ".join(text.get_text() for text in figure.canvas.findobj(Text))
+        assert all(shorten(name) in texts for name in DOLLARS[:4])
