@@ -44,6 +44,10 @@ def as_counts(counts: Counts, *, name: str = "counts", shape: tuple[int, ...] = 
     tensor = as_int64(tensor, name=name)
     if bool((tensor < 0).any()):
         raise ValueError(f"{name} must not be negative, but its smallest entry is {int(tensor.min())}")
+    if shape[:2] == (2, 2) and bool(
+        (tensor.to(rate_dtype(tensor.device)).flatten(-len(shape)).sum(-1) >= 2.0**63).any()
+    ):
+        raise ValueError(f"{name} must sum to less than 2^63, the end of int64, in each table")
     return tensor
 
 

@@ -27,9 +27,9 @@ _COUNTED_IN_TURN = 9
 class ResamplingUnits(NamedTuple):
     """What is drawn, pairs or clusters of pairs, by its sums over C columns.
 
-    The sums are of the differences less the centre of their column's range, rounded to whole numbers of quanta, so large
-    that every total of as many units stays below 2^53. Such totals are exact: neither the columns beside one nor the
-    blocks of a matrix product can change them. The rounding moves a mean by half a quantum at most.
+    The sums are of the differences less the centre of their column's range, rounded to whole numbers of quanta, so
+    large that every total of as many units stays below 2^53. Such totals are exact: neither the columns beside one nor
+    the blocks of a matrix product can change them. The rounding moves a mean by half a quantum at most.
     """
 
     sums: NDArray[np.float64]

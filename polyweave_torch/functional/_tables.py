@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 Rows = Sequence[Sequence[object]]
@@ -67,12 +68,12 @@ def printable(text: str) -> str:
 def markdown_text(text: str) -> str:
     """The text with all that markdown would read as a cell border, markup or a link made literal."""
     escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
-    return re.sub(r"([\\`*]|\](?=[(\[:]))", r"\\\1", escaped)
+    return re.sub(r"([\\`*~]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:]))", r"\\\1", escaped)
 
 
 def plain(value: Any) -> Any:
     """Data for JSON: tensors as numbers, NamedTuples as dicts; what is not finite becomes None, as JSON has no word."""
-    if isinstance(value, Tensor):
+    if isinstance(value, (Tensor, np.generic)):
         value = value.tolist()
     elif hasattr(value, "_asdict"):
         value = value._asdict()

@@ -61,10 +61,10 @@ def paired_bootstrap(
     distinct differences draws the counts of its values instead of its pairs, which is the same distribution.
 
     Every column is resampled over its own complete pairs from the same seed: columns with the same pairs share their
-    resamples (but for those of few distinct differences), and a column's interval is what it would be alone, to the last
-    bit, whatever columns stand beside it. Differences, or their sums over clusters, are rounded to whole multiples of a
-    quantum (3e-10 of their range for a million, less for fewer), so that no order of summation can change a total; an
-    end within a quantum of 0 is 0.
+    resamples (but for those of few distinct differences), and a column's interval is what it would be alone, to the
+    last bit, whatever columns stand beside it. Differences, or their sums over clusters, are rounded to whole multiples
+    of a quantum (3e-10 of their range for a million, less for fewer), so that no order of summation can change a total;
+    an end within a quantum of 0 is 0.
 
     The interval is too narrow for few pairs: at a level of .95 it excludes 0 by chance in about 16 % of the cases at
     N = 5, 10 % at 10, 7 % at 20. And it cannot show what the sample lacks: where hardly any pair differs, it covers far
@@ -98,8 +98,8 @@ def paired_bootstrap(
     check_open_unit(level, name="level")
     try:
         resamples, seed = operator.index(resamples), operator.index(seed)
-    except TypeError as error:
-        raise TypeError(f"resamples and seed must be whole numbers, but are {resamples!r} and {seed!r}") from error
+    except TypeError as cause:
+        raise TypeError(f"resamples and seed must be whole numbers, but are {resamples!r} and {seed!r}") from cause
     if resamples < 2 or seed < 0:
         raise ValueError(f"resamples must be at least 2 and seed at least 0, but are {resamples} and {seed}")
     before, after = _as_array(control), _as_array(treatment)

@@ -108,6 +108,7 @@ def channel_counts(
 
     Raises:
         ValueError: where lengths differ, an outcome is not binary or a slice index is out of range.
+        TypeError: where the mask is not bool, or a slice index is no integer.
 
     Example:
         >>> channel_counts([True, True, False, False], [True, False, True, True])

@@ -57,7 +57,7 @@ def layer_score(passed_weight: Numbers, total_weight: Numbers) -> Tensor:
         total_weight: sum of the weights of all checks, broadcast against it.
 
     Returns:
-        Values in [1, 5] on the input's device, float64 (float32 on MPS); NaN, a missing layer, where the total is 0.
+        Scores in [1, 5] on the input's device, float64 (float32 on MPS); NaN, a missing layer, where the total is 0.
 
     Raises:
         ValueError: where a weight is negative, or more passed than there is.
@@ -90,7 +90,7 @@ def composite_score(
     .. math:: \frac{\sum_l w_l s_l}{\sum_l w_l} \quad \text{over the layers } l \text{ present in the sample}
 
     Args:
-        layers: ``[..., L]`` scores, NaN where a layer is missing. Values start at 1, so a mark of 0 or below is a
+        layers: ``[..., L]`` scores, NaN where a layer is missing. Scores start at 1, so a mark of 0 or below is a
             judgement that failed, and missing too.
         weights: L weights, not negative; by default equal ones. They are renormalised over the present layers.
         standardize: bring layers of different spread on one scale first, over all samples given (so stack both arms):

@@ -9,11 +9,13 @@ from polyweave_torch.functional._checks import (
     Counts,
     Values,
     as_counts,
+    as_int64,
     as_tensor,
     check_binary,
     check_index,
     check_mask,
     check_outcome_dtype,
+    is_integer,
 )
 
 # Below 2^24 rows a float32 sum of zeros and ones is exact; a block of few rows is all overhead.
@@ -172,7 +174,10 @@ def check_gram(gram: Counts, n: Counts | int | None) -> tuple[Tensor, Tensor]:
     if gram.dim() < 2 or gram.shape[-1] != gram.shape[-2]:
         raise ValueError(f"gram must have shape [..., K, K], but came with shape {list(gram.shape)}")
     gram = as_counts(gram, name="gram", shape=(gram.shape[-1],) * 2)
-    rows = torch.as_tensor(n, device=gram.device).to(torch.int64)
+    rows = torch.as_tensor(n, device=gram.device)
+    if not is_integer(rows):
+        raise TypeError(f"n, the number of rows, must be integers, but came as {rows.dtype}")
+    rows = as_int64(rows, name="n")
     if rows.dim() > 0 and rows.shape != gram.shape[:-2]:
         raise ValueError(
             f"n must have one number of rows a matrix, shape {list(gram.shape[:-2])}, "

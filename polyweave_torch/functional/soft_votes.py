@@ -133,6 +133,13 @@ def _check_probs(probs: Tensor) -> None:
 def _check_values(probs: Tensor, from_logits: bool) -> None:
     if bool(probs.isnan().any()):
         raise ValueError("probs must not be NaN: a member that diverged has no vote; leave its samples out by mask=")
+    # The softmax of an infinite logit is NaN. One of -inf is a class that is ruled out, but not all of them.
+    unusable = probs.isinf() if not from_logits else probs.isposinf() | probs.isneginf().all(-1, keepdim=True)
+    if bool(unusable.any()):
+        raise ValueError(
+            "probs must be finite: a member that overflowed has no vote; leave its samples out by mask="
+            + (" (a logit of -inf rules a class out, but not all of them)" if from_logits else "")
+        )
     if not from_logits and bool((probs < 0).any()):
         raise ValueError(
             f"probs must not be negative, but go down to {float(probs.min())}; pass from_logits=True for logits"

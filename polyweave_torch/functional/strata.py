@@ -123,5 +123,7 @@ def _same_shape(**named: Counts) -> tuple[Tensor, ...]:
     shapes = [list(column.shape) for column in columns]
     if any(shape != shapes[0] for shape in shapes) or not shapes[0]:
         raise ValueError(f"{', '.join(named)} must have one shape, its last dimension the groups, but have {shapes}")
-    counts = as_counts(torch.stack(columns, -1), name=", ".join(named), shape=(len(columns),))
-    return counts.to(torch.float64).unbind(-1)
+    counts = (
+        as_counts(column.unsqueeze(-1), name=name, shape=(1,)) for name, column in zip(named, columns, strict=True)
+    )
+    return tuple(column.squeeze(-1).to(torch.float64) for column in counts)

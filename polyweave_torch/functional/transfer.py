@@ -104,5 +104,6 @@ def transfer_residual(channel: ChannelEstimate, target_counts: Counts) -> Transf
 
 def _standardized(residual: Tensor, variance: Tensor) -> Tensor:
     error = variance.clamp(min=0).sqrt()
-    exact = torch.where(residual == 0, 0.0, torch.copysign(torch.full_like(residual, torch.inf), residual))
+    # Rounding alone is no surprise.
+    exact = torch.where(residual.abs() <= 1e-12, 0.0, torch.copysign(torch.full_like(residual, torch.inf), residual))
     return torch.where(error == 0, exact, residual / error)

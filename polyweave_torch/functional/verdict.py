@@ -65,8 +65,9 @@ def verdict(
     From worst to best: REGRESS, CAUTIOUS, UNDERPOWERED, NOISE, PROGRESS. Fewer than 20 pairs never give PROGRESS since
     the interval is too narrow there: of 95 % intervals under no change 16 % exclude 0 at N = 5, 5 % at N = 50.
 
-    Swapping control and treatment mirrors the intervals exactly. The seed draws positions, so another order of samples
-    is another draw, within the Monte Carlo error of the resamples; keep samples in the order of their ids.
+    Swapping control and treatment mirrors the intervals: exactly where differences take many values, within the Monte
+    Carlo error of the resamples where they take few (marks from 1 to 5, say). Of many values the seed draws positions,
+    so another order of samples is another draw, within the same error; keep samples in the order of their ids.
 
     Args:
         control: ``[N, L]`` scores from 1 to ``top``, NaN where a layer is missing. A mark of 0 or below is a judgement

@@ -32,7 +32,8 @@ class TableMetric(Metric):
 
     Beyond :class:`torchmetrics.Metric`:
 
-    - a failing ``update`` or ``forward`` leaves state, update count and cached result as they were;
+    - a failing ``update`` or ``forward`` leaves state, update count and cached result as they were (but where
+      ``validate_args=False`` lets an index out of range reach a state that is scattered into in place);
     - states keep their dtype under ``.to(dtype)``, ``.half()`` and ``set_dtype``, so that counts stay exact under
       ``precision="bf16-true"``;
     - ``compute`` and every other read-out restores the local state even if it raises, and keeps one-element shapes;

@@ -301,7 +301,9 @@ class McNemarPValue(ChannelCounts):
                 )
             before, after = correct.unbind(1)
         if before is None or after is None:
-            raise ValueError("McNemarPValue takes before and after, each [N], or correct [N, 2]; none came")
+            given = {"before": before, "after": after, "correct": correct}
+            came = ", ".join(name for name, value in given.items() if value is not None) or "none"
+            raise ValueError(f"McNemarPValue takes before and after, each [N], or correct [N, 2] alone; {came} came")
         super().update(before, after, None, mask)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:

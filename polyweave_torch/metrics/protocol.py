@@ -112,12 +112,17 @@ class ProtocolChannels(TableMetric):
             after_correct: whether it was right after.
             protocol_id: the step.
             slice: its slice; None for ``default_slice``.
+
+        Raises:
+            TypeError: where an outcome is of another type.
+            ValueError: where it is another number than 0 and 1.
         """
         for outcome in (before_correct, after_correct):
             if not isinstance(outcome, (int, np.bool_, np.integer, Tensor)):
                 raise TypeError(f"an outcome must be True or False, but is {outcome!r} ({type(outcome).__name__})")
         before, after = (
-            torch.tensor([int(outcome)], device=self._table.device) for outcome in (before_correct, after_correct)
+            torch.as_tensor(outcome, device=self._table.device).reshape(1)
+            for outcome in (before_correct, after_correct)
         )
         name = self.default_slice if slice is None else slice
         self.update(before, after, protocol_id, [name])

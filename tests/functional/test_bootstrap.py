@@ -281,7 +281,8 @@ def test_clusters_of_very_different_sizes_keep_their_precision() -> None:
     difference = np.random.default_rng(0).normal(3e-4, 1e-3, pairs)
     difference[:2] = -1.0, 1.0
     labels = np.append(np.zeros(large, int), np.arange(1, pairs - large + 1))
-    interval = paired_bootstrap(np.zeros(pairs), difference, clusters=labels, resamples=100)
+    clusters = torch.from_numpy(labels)
+    interval = paired_bootstrap(torch.zeros(pairs), torch.from_numpy(difference), clusters=clusters, resamples=100)
     assert 0.0 < interval.low < interval.estimate < interval.high
     assert interval.estimate.item() == pytest.approx(difference.mean(), rel=1e-12)
     sums, sizes = np.bincount(labels, difference), np.bincount(labels)

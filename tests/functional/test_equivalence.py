@@ -2,10 +2,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from polyweave_torch.functional.difference import paired_difference_interval
-from polyweave_torch.functional.equivalence import equivalence_test, non_inferiority_test
+from polyweave_torch.functional.equivalence import EquivalenceMethod, equivalence_test, non_inferiority_test
 from tests.functional.reference import SIZES, close, printed, section
 from tests.functional.test_difference import as_table, cells, table_of
 
@@ -113,3 +113,20 @@ def test_bad_arguments_name_what_is_wrong() -> None:
         equivalence_test(table, 0.1, method="tango")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="counts must be integers"):
         equivalence_test([[0.1, 0.2], [0.3, 0.4]], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("method", "pairs", "losses", "most"),
+    [("score", 21, 2.4, 7.8), ("score", 50, 2.58, 7.1), ("wald", 100, 2.64, 19.0)],
+)
+def test_the_worst_errors_that_the_docstring_names(
+    method: EquivalenceMethod, pairs: int, losses: float, most: float
+) -> None:
+    # Nothing is ever gained, and the loss is the margin: the number of losses is binomial.
+    margin, lost = losses / pairs, torch.arange(pairs + 1)
+    tables = torch.stack((torch.zeros(pairs + 1, 2, dtype=torch.int64), torch.stack((lost, pairs - lost), -1)), -2)
+    chance = binom.pmf(lost.numpy(), pairs, margin)
+    shown = equivalence_test(tables, margin, method=method).equivalent.numpy()
+    assert most - 0.4 < 100 * chance[shown].sum() <= most + 0.05
+    if method == "score":
+        assert (non_inferiority_test(tables, margin).equivalent.numpy() == shown).all()

@@ -39,3 +39,10 @@ def test_standing_accuracy_hides_flips() -> None:
     counts = [row.counts[:2], row.counts[2:]]
     assert float(estimate_channel(counts).delta) == 0.0
     assert round(float(flip_rates(counts).churn), 3) == 0.094
+
+
+def test_counts_whose_sum_leaves_int64_are_refused() -> None:
+    for function in (estimate_channel, flip_rates):
+        with pytest.raises(ValueError, match=r"counts must sum to less than 2\^63"):
+            function([[[1, 1], [1, 1]], [[2**62, 2**62], [1, 1]]])
+        function([[2**62, 2**61], [1, 1]])

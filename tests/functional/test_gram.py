@@ -222,3 +222,9 @@ def test_the_number_of_rows_comes_from_one_place() -> None:
 def test_outcomes_in_place_of_a_gram_matrix_are_told_where_to_go() -> None:
     with pytest.raises(TypeError, match=r"n, the number of rows.*outcome_gram"):
         mcnemar_pairs(torch.tensor([[1, 0], [0, 1]]))
+
+
+@pytest.mark.parametrize("n", [4.9, 4.0, float("nan"), torch.tensor(4.0)])
+def test_a_number_of_rows_is_whole(n: Any) -> None:
+    with pytest.raises(TypeError, match="n, the number of rows, must be integers"):
+        paired_tables(torch.tensor([[3, 2], [2, 2]]), n=n)

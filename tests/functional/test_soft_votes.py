@@ -87,3 +87,17 @@ def test_errors_say_what_came() -> None:
         soft_vote(probs, mask=target)
     with pytest.raises(TypeError, match="probs must be a tensor, but is a list"):
         soft_vote([[[0.5, 0.5]]])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("logits", [[0.0, math.inf], [-math.inf, -math.inf]])
+def test_a_member_that_overflowed_has_no_vote(logits: list[float]) -> None:
+    probs, target = torch.tensor([[logits, [0.0, 1.0]]]), torch.tensor([0])
+    for call in (soft_vote, lambda probs, **options: soft_ensemble_accuracy(probs, target, **options)):
+        with pytest.raises(ValueError, match="must be finite: a member that overflowed has no vote"):
+            call(probs, from_logits=True)
+    with pytest.raises(ValueError, match="must be finite"):
+        soft_vote(torch.tensor([[[0.0, math.inf]]]))
+
+
+def test_a_logit_of_minus_infinity_rules_a_class_out() -> None:
+    assert soft_vote(torch.tensor([[[-math.inf, 0.0, 0.0]]]), from_logits=True).tolist() == [[0.0, 0.5, 0.5]]

@@ -123,9 +123,17 @@ def test_bad_arguments_name_what_is_wrong() -> None:
         stratum_heterogeneity([1, 2], [1, 2, 3])
     with pytest.raises(ValueError, match="its last dimension the groups"):
         clustered_mcnemar(torch.tensor(1), torch.tensor(1), torch.tensor(2))
-    with pytest.raises(TypeError, match="b, c must be integers"):
+    with pytest.raises(TypeError, match="b must be integers"):
         stratum_heterogeneity([0.5], [1.0])
     with pytest.raises(ValueError, match="smaller than its b \\+ c"):
         clustered_mcnemar([2, 1], [1, 1], [2, 2])
     with pytest.raises(ValueError, match="method must be obuchowski or durkalski"):
         clustered_mcnemar([1], [1], [2], method="yang")  # type: ignore[arg-type]
+
+
+def test_counts_of_different_integer_types_are_counts() -> None:
+    b, c = [2, 10, 15], [8, 10, 5]
+    expected = stratum_heterogeneity(b, c)
+    assert stratum_heterogeneity(torch.tensor(b, dtype=torch.uint16), torch.tensor(c)) == expected
+    with pytest.raises(TypeError, match="b must be integers"):
+        stratum_heterogeneity([True, False], [3, 4])

@@ -4,6 +4,7 @@ import json
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +14,7 @@ from polyweave_torch.functional._tables import (
     clipped,
     markdown_row,
     markdown_table,
+    markdown_text,
     plain,
     printable,
     shown,
@@ -76,3 +78,16 @@ class Inner(NamedTuple):
 )
 def test_results_become_what_json_holds(value: object, expected: object) -> None:
     assert json.loads(json.dumps(plain(value), allow_nan=False)) == expected
+
+
+def test_no_name_turns_into_markup() -> None:
+    assert markdown_text("__base__ _t_ ~~x~~ snake_case") == r"\_\_base\_\_ \_t\_ \~\~x\~\~ snake_case"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert plain({"h": np.int64(3), "b": np.bool_(True), "x": np.float32(0.5), "nan": np.float64("nan")}) == {
+        "h": 3,
+        "b": True,
+        "x": 0.5,
+        "nan": None,
+    }

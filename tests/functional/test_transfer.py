@@ -40,3 +40,10 @@ def test_an_empty_calibration_group_matters_only_with_weight() -> None:
 def test_predict_transfer_of_the_calibration_is_its_own_accuracy() -> None:
     channel = estimate_channel([[49, 32], [114, 305]], smoothing=0)
     assert float(predict_transfer(channel, channel.p0)) == pytest.approx(float(channel.p1), abs=1e-15)
+
+
+@pytest.mark.parametrize("n", range(11))
+def test_a_residual_of_rounding_alone_is_no_surprise(n: int) -> None:
+    # A certain channel that turns every answer round: the forecast of the target is exact, but for rounding.
+    channel = estimate_channel([[0, 10], [10, 0]], smoothing=0)
+    assert transfer_residual(channel, [[0, 10 - n], [n, 0]]).paired_standardized_residual.item() == 0.0

@@ -231,3 +231,11 @@ def test_the_slice_of_a_sample_without_an_outcome_is_not_looked_at(validate_args
     metric.update(correct, torch.tensor([0, 9]), torch.tensor([True, False]))
     assert metric.n.tolist() == [1, 0]
     assert metric.compute()[0, 0, 1].tolist() == [[0, 0], [0, 1]]
+
+
+def test_half_a_change_is_named() -> None:
+    right = torch.tensor([1, 0])
+    with pytest.raises(ValueError, match="alone; after came"):
+        McNemarPValue().update(after=right)
+    with pytest.raises(ValueError, match="alone; before, correct came"):
+        McNemarPValue().update(before=right, correct=right)

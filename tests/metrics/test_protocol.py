@@ -157,3 +157,13 @@ def test_ranks_join_by_label(pool: RankPool, world: int) -> None:
         assert same(read["of one step"], alone.estimates(protocol_id="ask"))
         assert same(read["counts"], alone.counts("ask", "a"))
         assert not read["unknown"].any()
+
+
+@pytest.mark.parametrize("outcome", [torch.tensor(0.9), torch.tensor(float("nan")), torch.tensor(2), 2])
+def test_an_outcome_that_is_neither_right_nor_wrong_is_refused(outcome: Any) -> None:
+    metric = ProtocolChannels()
+    with pytest.raises(ValueError, match="must be binary"):
+        metric.record(outcome, True)
+    assert metric.counts().sum() == 0
+    metric.record(torch.tensor(1.0), np.bool_(False))
+    assert metric.counts().tolist() == [[0, 0], [1, 0]]
