@@ -1,6 +1,7 @@
 """The statistics of an ablation, from outcomes that may stream: nothing is kept but a few bytes of each."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
@@ -205,8 +206,8 @@ def analyze_outcomes(
         The :class:`Analysis`.
 
     Raises:
-        ValueError: where a case has two outcomes under a condition or is in two strata, or a stratum or condition is
-            not among those declared.
+        ValueError: where a field of an outcome is not of its kind (``first_try="false"``), a case has two outcomes
+            under a condition or is in two strata, or a stratum or condition is not among those declared.
 
     Example:
         >>> right = {"old": [0, 0, 0, 1, 1, 1, 1, 1], "new": [1, 1, 1, 1, 1, 1, 1, 1]}
@@ -300,7 +301,7 @@ def _cond_stats(columns: Columns, arm: NDArray[np.int64], errors: str, *, condit
         theoretical_iid_bound=n / successes if successes else None,
         mean_struct_err0=_mean(columns.struct_errors[kept]),
         mean_sem_err0=_mean(columns.sem_errors[kept]),
-        mean_cost_usd=_mean(columns.cost[kept]),
+        mean_cost_usd=_mean_cost(columns.cost[kept]),
         engaged=columns.engaged(kept),
         errors=int(columns.error[arm].sum()),
         refused=int((columns.refused[arm] & ~columns.error[arm]).sum()),
@@ -354,6 +355,13 @@ def _cases_needed(result: McNemarResult, n: int, alpha: float) -> int | None:
 
 def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if values.size else None
+
+
+def _mean_cost(costs: NDArray[np.float64]) -> float | None:
+    """None where the sum is larger than any float."""
+    with np.errstate(over="ignore"):
+        mean = _mean(costs)
+    return mean if mean is None or math.isfinite(mean) else None
 
 
 def _plain(result: McNemarResult | CochranQResult) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Outcomes as columns: a few bytes each, however many there are."""
 
+import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,9 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyweave_torch.ablation.outcomes import Outcome, SimulatedOutcome, twice
+from polyweave_torch.ablation.outcomes import COUNT_LIMIT, Outcome, SimulatedOutcome, twice
 
 Flags = NDArray[np.bool_]
+
+_FLAGS, _COUNTS = ("first_try", "converged", "refused"), ("iterations", "struct_errors0", "sem_errors0")
+_KINDS = {**dict.fromkeys(_FLAGS, bool), **dict.fromkeys(_COUNTS, int), "cost_usd": float, "engaged": dict}
 
 # Few enough that a block stays in cache.
 _AT_ONCE = 256
@@ -108,8 +112,8 @@ def read_columns(
     """Read outcomes, a block at a time.
 
     Raises:
-        ValueError: where a pair of case and condition comes twice, a case is in two strata, or a stratum or condition
-            is not among the declared ones.
+        ValueError: where a field of an outcome is not of its kind, a pair of case and condition comes twice, a case is
+            in two strata, or a stratum or condition is not among the declared ones.
     """
     codes = (_Codes(), _Codes(conditions or ()), _Codes(strata or ()), _Codes())
     error_examples: dict[str, str] = {}
@@ -154,7 +158,7 @@ def _grown(
     for block in _blocks(outcomes):
         simulated = simulated or any(issubclass(kind, SimulatedOutcome) for kind in set(map(type, block)))
         (ids, strata, names, first, converged, iterations, struct, sem, refused, _, _, cost, engaged, error) = zip(
-            *block, strict=True
+            *_checked(block), strict=True
         )
         indices = (case(ids), condition(names), stratum(strata), treatment(tuple(each.items()) for each in engaged))
         flags = (map(bool, values) for values in (first, converged, refused, error))
@@ -165,6 +169,19 @@ def _grown(
                 if text and name not in error_examples:
                     error_examples[name] = str(text)
     return [np.asarray(column).view(kind) for column, kind in zip(growing, _TYPES, strict=True)], simulated
+
+
+def _checked(block: list[Outcome]) -> list[Outcome]:
+    """The outcomes in Python's own types, which those of a file have already: to see it is faster than to make them."""
+    column = dict(zip(Outcome._fields, zip(*block, strict=True), strict=True))
+    if (
+        all(set(map(type, column[name])) == {kind} for name, kind in _KINDS.items())
+        and all(type(on) is bool for engaged in column["engaged"] for on in engaged.values())
+        and all(min(column[name]) > -COUNT_LIMIT and max(column[name]) < COUNT_LIMIT for name in _COUNTS)
+        and all(map(math.isfinite, column["cost_usd"]))
+    ):
+        return block
+    return [outcome.plain() for outcome in block]
 
 
 def _blocks(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:

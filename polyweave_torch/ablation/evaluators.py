@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from polyweave_torch.ablation.cases import Case
-from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome
+from polyweave_torch.ablation.outcomes import Condition, Outcome, SimulatedOutcome, python_number
 
 Answer = Outcome | bool | Tensor
 
@@ -165,7 +165,8 @@ class SimulatedEvaluator:
 def _outcome(case: Case, condition: Condition, answer: Answer) -> Outcome:
     if isinstance(answer, Outcome):
         return answer
-    right = bool(answer)
+    # What is neither true nor false here is refused by run_ablation, as in an Outcome.
+    right = python_number(answer)
     return Outcome(case.id, case.stratum, condition.name, first_try=right, converged=right, iterations=1)
 
 

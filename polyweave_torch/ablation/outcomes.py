@@ -3,15 +3,18 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from polyweave_torch.evallogs.json_values import parse
 from polyweave_torch.evallogs.source import byte_lines, decode
-from polyweave_torch.layout import clipped
+from polyweave_torch.layout import clipped, shown
 
 _LINE_START = b'{"case_id": '
+COUNT_LIMIT = 2**63
+"""Counts lie below it: they are kept in 64 bits."""
 
 
 class Condition(NamedTuple):
@@ -64,21 +67,23 @@ class Outcome(NamedTuple):
         """The same in Python's own types, as it comes back from a file; numbers may have been numpy's or torch's.
 
         Raises:
-            ValueError: where the cost is not a finite number.
+            ValueError: where a flag is neither true nor false, a count no whole number, or the cost not finite.
         """
-        if not math.isfinite(self.cost_usd):
-            raise ValueError(f"cost_usd of case {self.case_id!r} is {self.cost_usd}; give 0.0 where it is not known")
+        case = clipped(str(self.case_id))
+        engaged = self.engaged
+        if not isinstance(engaged, Mapping):
+            raise ValueError(_unlike("engaged", case, "a mapping of names to true or false", engaged))
         return self._replace(
-            first_try=bool(self.first_try),
-            converged=bool(self.converged),
-            iterations=int(self.iterations),
-            struct_errors0=int(self.struct_errors0),
-            sem_errors0=int(self.sem_errors0),
-            refused=bool(self.refused),
-            input_tokens=int(self.input_tokens),
-            output_tokens=int(self.output_tokens),
-            cost_usd=float(self.cost_usd),
-            engaged={str(name): bool(engaged) for name, engaged in self.engaged.items()},
+            first_try=_flag(self.first_try, "first_try", case),
+            converged=_flag(self.converged, "converged", case),
+            iterations=_count(self.iterations, "iterations", case),
+            struct_errors0=_count(self.struct_errors0, "struct_errors0", case),
+            sem_errors0=_count(self.sem_errors0, "sem_errors0", case),
+            refused=_flag(self.refused, "refused", case),
+            input_tokens=_count(self.input_tokens, "input_tokens", case),
+            output_tokens=_count(self.output_tokens, "output_tokens", case),
+            cost_usd=_cost(self.cost_usd, case),
+            engaged={str(name): _flag(on, "engaged", case) for name, on in engaged.items()},
             error=str(self.error) if self.error else None,
         )
 
@@ -87,6 +92,41 @@ class SimulatedOutcome(Outcome):
     """An outcome that no model had a part in. Every analysis with one among its outcomes is marked SIMULATED."""
 
     __slots__ = ()
+
+
+def python_number(value: Any) -> Any:
+    """A number of numpy's or torch's as Python's own; anything else as it is."""
+    shape = getattr(value, "shape", None)
+    return value if shape is None or math.prod(shape) != 1 else value.item()
+
+
+def _flag(value: Any, name: str, case: str) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    flag = python_number(value)
+    if isinstance(flag, (bool, int, float)) and flag in (0, 1):
+        return bool(flag)
+    raise ValueError(_unlike(name, case, "true or false", value))
+
+
+def _count(value: Any, name: str, case: str) -> int:
+    count = python_number(value)
+    whole = isinstance(count, int) or (isinstance(count, float) and count.is_integer())
+    if whole and abs(count) < COUNT_LIMIT:
+        return int(count)
+    raise ValueError(_unlike(name, case, "a whole number of at most 64 bits", value))
+
+
+def _cost(value: Any, case: str) -> float:
+    cost = python_number(value)
+    # A whole number may be larger than any float.
+    if isinstance(cost, (int, float)) and abs(cost) <= sys.float_info.max:
+        return float(cost)
+    raise ValueError(f"{_unlike('cost_usd', case, 'a finite number', value)}; give 0.0 where it is not known")
+
+
+def _unlike(name: str, case: str, expected: str, value: Any) -> str:
+    return f"{name} of case {case!r} is {shown(repr(value), 60)}, but must be {expected}"
 
 
 def append_outcomes(path: Path, outcomes: Sequence[Outcome]) -> None:

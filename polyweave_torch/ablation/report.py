@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from polyweave_torch.ablation.analysis import TARGET_PER_STRATUM, Analysis, CondStats, PairTest
 from polyweave_torch.ablation.record import SIMULATED
 from polyweave_torch.functional import mcnemar_power, mcnemar_sample_size, target_per_stratum
-from polyweave_torch.layout import Section, Table, counted, to_markdown, to_text
+from polyweave_torch.layout import Section, Table, clipped, counted, to_markdown, to_text
 
 _SHOUT = "SIMULATED! SIMULATED! SIMULATED! No model was asked: these numbers try the instrument and measure nothing."
 
@@ -40,12 +40,12 @@ def format_analysis(analysis: Analysis, *, markdown: bool = False) -> str:
 
 def _head(analysis: Analysis) -> Section:
     simulated = analysis.mode == SIMULATED
-    strata = ", ".join(f"{stratum or 'no stratum'} {number}" for stratum, number in analysis.counts.items())
+    strata = ", ".join(f"{clipped(stratum) or 'no stratum'} {number}" for stratum, number in analysis.counts.items())
     facts = [
         f"mode: {analysis.mode}",
-        f"model: {analysis.model or 'not named'}",
+        f"model: {clipped(analysis.model) or 'not named'}",
         f"cases: {analysis.total_cases} ({strata})",
-        f"conditions: {', '.join(analysis.conditions)}",
+        f"conditions: {', '.join(map(clipped, analysis.conditions))}",
         *([f"note: {analysis.note}"] if analysis.note else []),
     ]
     conditions, cases = counted(len(analysis.conditions), "condition"), counted(analysis.total_cases, "case")
@@ -66,8 +66,9 @@ def _warnings(analysis: Analysis) -> list[str]:
         if stats.errors or stats.refused:
             example = analysis.error_examples.get(stats.condition)
             warnings.append(
-                f"{stats.condition}: {counted(stats.errors, 'error')} and {counted(stats.refused, 'refusal')}, {became}"
-                + (f"; the first error is {example}" if example else "")
+                f"{clipped(stats.condition)}: {counted(stats.errors, 'error')} and "
+                f"{counted(stats.refused, 'refusal')}, {became}"
+                + (f"; the first error is {clipped(example)}" if example else "")
             )
     if analysis.incomplete:
         warnings.append(
@@ -81,8 +82,8 @@ def _fell_back(stats: CondStats, errors: str) -> list[str]:
     # An error says nothing of the treatment.
     ran = stats.n - (stats.errors if errors == "wrong" else 0)
     return [
-        f"{stats.condition}: {name} was in force in {engaged} of {ran} outcomes; in the other {ran - engaged} this arm "
-        "measured plain, not what its name says"
+        f"{clipped(stats.condition)}: {clipped(name)} was in force in {engaged} of {ran} outcomes; in the other "
+        f"{ran - engaged} this arm measured plain, not what its name says"
         for name, engaged in stats.engaged.items()
         if engaged < ran
     ]
@@ -144,8 +145,9 @@ def _tests(analysis: Analysis) -> list[Section]:
         family = f"McNemar's test of every pair over all cases: {_tests_of(overall)} one Holm family."
         sections.append(_pairs("Pairs of conditions, all cases", family, overall, ("a", "b")))
     if strata:
+        first, last = clipped(strata[0].a), clipped(strata[0].b)
         family = (
-            f"McNemar's test of the first condition ({strata[0].a}, a) against the last ({strata[0].b}, b): "
+            f"McNemar's test of the first condition ({first}, a) against the last ({last}, b): "
             f"{_tests_of(strata)} another Holm family."
         )
         sections.append(_pairs("First against last condition, stratum by stratum", family, strata, ("stratum",)))
@@ -175,13 +177,13 @@ def _pairs(title: str, family: str, pairs: Sequence[PairTest], labels: Sequence[
 
 
 def _name(pair: PairTest) -> str:
-    return pair.stratum or f"{pair.a} / {pair.b}"
+    return clipped(pair.stratum) or f"{clipped(pair.a)} / {clipped(pair.b)}"
 
 
 def _better(pair: PairTest) -> str:
     if not pair.verdict.startswith("SIGNIFICANT"):
         return ""
-    return f", {pair.a if pair.result.b > pair.result.c else pair.b} is better"
+    return f", {clipped(pair.a if pair.result.b > pair.result.c else pair.b)} is better"
 
 
 def _discordant(pair: PairTest) -> str:
@@ -202,7 +204,9 @@ def _power(analysis: Analysis) -> Section:
     ]
     head = ("a", "b", "stratum", "discordant", "smallest p", "cases needed")
     small = [
-        f"{name or 'no stratum'} {number}" for name, number in analysis.counts.items() if number < TARGET_PER_STRATUM
+        f"{clipped(name) or 'no stratum'} {number}"
+        for name, number in analysis.counts.items()
+        if number < TARGET_PER_STRATUM
     ]
     corpus = (
         f"Strata with fewer than {TARGET_PER_STRATUM} cases: {', '.join(small)}."

@@ -260,6 +260,12 @@ def test_no_outcome_gives_nothing_or_the_whole_interval() -> None:
     assert Analysis.from_json(analysis.to_json()) == analysis
 
 
+def test_costs_whose_sum_no_float_holds_have_no_mean() -> None:
+    analysis = analyze_outcomes([found._replace(cost_usd=1e308) for found in table(1, 1)])
+    assert stats_of(analysis, "A").mean_cost_usd is None
+    assert json.loads(analysis.to_json())["per_condition"][0]["mean_cost_usd"] is None
+
+
 def test_a_stratum_without_a_pair_is_no_test_of_the_family() -> None:
     outcomes = table(9, 0) + [found for found in table(1, 1, stratum="t") if found.condition == "A"]
     _, *strata = analyze_outcomes(outcomes).pairwise

@@ -144,3 +144,15 @@ def test_what_the_common_plan_of_120_cases_presumes_is_said() -> None:
 def test_a_report_of_nothing_is_still_one() -> None:
     for outcomes in ([], [Outcome("a", "s", "A", False, False, 0, error="lost")]):
         assert format_analysis(analyze_outcomes(outcomes, errors="drop"))
+
+
+def test_long_names_lose_their_middle_outside_of_tables_too() -> None:
+    long = "x" * 60_000
+    found = [
+        Outcome(case, f"{long}{case[0]}", f"{long}{arm}", arm == "A", True, 1, refused=False, engaged={long: False})
+        for case in [f"{stratum}{number}" for stratum in "st" for number in range(30)]
+        for arm in "AB"
+    ]
+    found[0] = found[0]._replace(error=long)
+    report = format_analysis(analyze_outcomes(found, model=long), markdown=True)
+    assert max(map(len, report.splitlines())) < 5_000

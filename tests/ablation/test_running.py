@@ -14,9 +14,11 @@ import torch
 from polyweave_torch.ablation import (
     Case,
     Condition,
+    FunctionEvaluator,
     Outcome,
     SimulatedEvaluator,
     SimulatedOutcome,
+    analyze_outcomes,
     read_outcomes,
     run_ablation,
 )
@@ -314,6 +316,65 @@ def test_numbers_of_numpy_and_torch_are_written_as_plain_ones(tmp_path: Path) ->
     assert (type(outcomes[0].first_try), type(outcomes[0].iterations), type(outcomes[0].cost_usd)) == (bool, int, float)
     with pytest.raises(ValueError, match="cost_usd of case 'simple-000' is nan"):
         run_ablation(make_cases(1), ARMS, lambda cases, arm: [outcome(cases[0], arm)._replace(cost_usd=float("nan"))])
+
+
+NOT_OF_THEIR_KIND: list[tuple[str, Any, str]] = [
+    ("first_try", "false", "'false', but must be true or false"),
+    ("first_try", float("nan"), "nan, but must be true or false"),
+    ("converged", None, "None, but must be true or false"),
+    ("refused", "no", "'no', but must be true or false"),
+    ("refused", torch.tensor([True, False]), r"tensor\(\[ True, False\]\), but must be true or false"),
+    ("engaged", {"x": "yes"}, "'yes', but must be true or false"),
+    ("engaged", None, "None, but must be a mapping of names to true or false"),
+    ("iterations", None, "None, but must be a whole number of at most 64 bits"),
+    ("iterations", 2.9, "2.9, but must be a whole number of at most 64 bits"),
+    ("iterations", 10**30, "10+, but must be a whole number of at most 64 bits"),
+    ("struct_errors0", "3", "'3', but must be a whole number of at most 64 bits"),
+    ("cost_usd", 10**400, "10.*0, but must be a finite number; give 0.0 where it is not known"),
+    ("cost_usd", "1", "'1', but must be a finite number; give 0.0 where it is not known"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    NOT_OF_THEIR_KIND,
+    ids=[f"{name}={str(value)[:12]}" for name, value, _ in NOT_OF_THEIR_KIND],
+)
+def test_what_is_not_of_its_kind_is_refused_wherever_it_comes_from(
+    tmp_path: Path, name: str, value: Any, message: str
+) -> None:
+    (case, *_), out = make_cases(1), tmp_path / "run.jsonl"
+    wrong = outcome(case, ARMS[0])._replace(**{name: value})
+    said = f"{name} of case 'simple-000' is {message}"
+    with pytest.raises(ValueError, match=said):
+        run_ablation([case], ARMS[:1], lambda cases, arm: [wrong])
+    with pytest.raises(ValueError, match=said):
+        analyze_outcomes([wrong])
+    if not isinstance(value, torch.Tensor):
+        out.write_text((json.dumps(wrong._asdict()) + "\n") * 2)
+        with pytest.raises(ValueError, match=rf"run\.jsonl:1 is no outcome \({said}"):
+            list(read_outcomes(out))
+
+
+def test_zero_and_one_are_flags_and_whole_floats_are_counts() -> None:
+    (case, *_) = make_cases(1)
+    numbers: dict[str, Any] = {
+        "first_try": 1,
+        "converged": np.int64(1),
+        "refused": torch.tensor(0.0),
+        "iterations": 2.0,
+    }
+    wanted: dict[str, Any] = {"first_try": True, "converged": True, "refused": False, "iterations": 2}
+    given = outcome(case, ARMS[0])._replace(**numbers)
+    (found,) = run_ablation([case], ARMS[:1], lambda cases, arm: [given])
+    assert found == given._replace(**wanted)
+    assert analyze_outcomes([given]) == analyze_outcomes([found])
+
+
+@pytest.mark.parametrize("answer", ["false", None, float("nan"), torch.tensor([True, False])])
+def test_an_answer_that_is_neither_true_nor_false_ends_the_run(answer: Any) -> None:
+    with pytest.raises(ValueError, match=r"first_try of case 'simple-000' is .*, but must be true or false"):
+        run_ablation(make_cases(1), ARMS, FunctionEvaluator(lambda case, arm: answer))
 
 
 def test_options_that_json_has_no_form_for_are_compared_by_type(tmp_path: Path) -> None:
