@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from polyweave_torch.evallogs.source import repeated
+from polyweave_torch.evallogs.tables import allow_long_cells
 from polyweave_torch.functional.claims.sentences import Claim, Malformed, as_claim, printed_form, scan_claims
 from polyweave_torch.layout import clipped
 
@@ -115,22 +117,30 @@ def _json_lines(text: str) -> Iterator[Item]:
 
 
 def _triples(text: str, delimiter: str) -> Iterator[Item]:
+    allow_long_cells()
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     while True:
         start = rows.line_num
         try:
-            row = next(rows)
+            row, wrong = next(rows), ""
         except StopIteration:
             return
         except csv.Error as error:
+            row, wrong = [], str(error)
+        if header and len(row) > len(header):
+            wrong = f"expected {len(header)} cells as in the first line, but found {len(row)}"
+        if wrong:
             lines = text.splitlines(keepends=True)[start : rows.line_num]
-            yield Malformed("".join(lines).strip(), f"line {start + 1}: {error}")
-            continue
-        if header and row:
+            yield Malformed("".join(lines).strip(), f"line {start + 1}: {wrong}")
+        elif header and row:
             yield _item(dict(zip(header, row, strict=False)), f"line {start + 1}")
         elif row:
             header = [name.strip().lower() for name in row]
+            if twice := repeated(header):
+                times = header.count(twice[0])
+                yield Malformed(text, f"line {start + 1}: the column {clipped(twice[0])!r} stands {times} times")
+                return
             if not set(_TRIPLE) <= set(header):
                 yield Malformed(text, f"line {start + 1}: expected the columns {', '.join(_TRIPLE)}, but got {header}")
                 return

@@ -88,9 +88,16 @@ class _Rows:
         sample = _id(row.get(columns.id), where, columns.id)
         scores = [_number(row.get(layer), where, layer) for layer in columns.layers]
         file.scores.setdefault(sample, [math.nan] * len(scores))
-        if _given(row.get("passed")):
+        one_check = _given(row.get("passed"))
+        self._add_provenance(row, where, one_check=one_check)
+        if one_check:
             if not all(math.isnan(score) for score in scores):
                 raise ValueError(f"{where}: a row of one check holds a score too; put scores in a row of their own")
+            marked = [name for name in (*columns.judges, columns.human) if name is not None and _given(row.get(name))]
+            if marked:
+                raise ValueError(
+                    f"{where}: a row of one check holds a mark too, {marked[0]}; put marks in a row of their own"
+                )
             self._add_check(sample, row, where)
             return
         if sample in self.scored:
@@ -108,11 +115,6 @@ class _Rows:
             file.marks[sample] = [_number(row.get(judge), where, judge) for judge in columns.judges]
         if columns.human is not None:
             file.human[sample] = _number(row.get(columns.human), where, columns.human)
-        for name in columns.provenance:
-            value = str(row.get(name, ""))
-            if file.provenance.setdefault(name, value) != value:
-                was = file.provenance[name]
-                raise ValueError(f"{where}: {name} is {value!r}, but was {was!r} before; a run is scored in one way")
 
     def finish(self) -> LayerFile:
         columns, file = self.columns, self.file
@@ -133,6 +135,17 @@ class _Rows:
             )
         file.columns.extend(self.seen)
         return file
+
+    def _add_provenance(self, row: Mapping[str, Any], where: str, *, one_check: bool) -> None:
+        provenance = self.file.provenance
+        for name in self.columns.provenance:
+            # A check need not repeat how its run was scored.
+            if one_check and not _given(row.get(name)):
+                continue
+            value = str(row.get(name, ""))
+            was = provenance.setdefault(name, value)
+            if was != value:
+                raise ValueError(f"{where}: {name} is {value!r}, but was {was!r} before; a run is scored in one way")
 
     def _add_check(self, sample: str, check: Mapping[str, Any], where: str) -> None:
         kind = check.get("type")

@@ -80,6 +80,13 @@ MALFORMED = [
         "subject,predicate,object\nLionA,lion\n",
         "line 2: expected text for subject, predicate, object, but got",
     ),
+    (
+        "a.csv",
+        "subject,predicate,object\nLionA,likes,MouseA, and cheese\n",
+        "line 2: expected 3 cells as in the first line, but found 4",
+    ),
+    ("a.csv", "subject,Subject,predicate,object\na,b,c,d\n", "line 1: the column 'subject' stands 2 times"),
+    ("a.tsv", "subject\tpredicate\tobject\tid\tid\na\tb\tc\td\te\n", "line 1: the column 'id' stands 2 times"),
     ("a.csv", 'subject,predicate,object\nLionA,saw,"Mo"x\n', "line 2: "),
     ("a.csv", 'subject,predicate,object\nLionA,saw,"Mo\n', "line 2: unexpected end of data"),
 ]
@@ -127,6 +134,20 @@ def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     path.write_text('[{"subject": "a", "subject": "b", "predicate": "p", "object": "o"}]')
     with pytest.raises(ValueError, match=r"gold\.json: line 1: the key 'subject' stands twice in one object"):
         read_claims(path)
+
+
+def test_a_surplus_cell_is_no_match(tmp_path: Path) -> None:
+    head = "subject,predicate,object\n"
+    read = read_candidates(written(tmp_path, "a.csv", f"{head}LionA,likes,MouseA, and cheese\nLionA,type,lion\n"))
+    assert read[1:] == [("lion", "LionA")]
+    assert isinstance(read[0], Malformed)
+    assert read[0].text == "LionA,likes,MouseA, and cheese"
+
+
+def test_a_cell_may_be_long(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    path = written(tmp_path, "a.csv", f"subject,predicate,object,why\nLionA,spared,MouseA,{long}\n")
+    assert read_claims(path) == [("spared", "LionA", "MouseA")]
 
 
 def test_a_text_that_is_too_long_is_named(tmp_path: Path) -> None:

@@ -116,3 +116,22 @@ def test_a_run_is_scored_in_one_way(write: Write) -> None:
     rows = [*scored(4.0, 2, hash="a"), {"id": 9, "fact": 4, "judge": 4, "hash": "b"}]
     with pytest.raises(ValueError, match=r"run\.csv:4: hash is 'b', but was 'a' before"):
         read_layer_file(write("run.csv", rows), Columns(LAYERS, provenance=("hash",)))
+
+
+def test_a_check_says_how_its_run_was_scored(write: Write) -> None:
+    check = {"type": "contains", "passed": True}
+    columns = Columns(LAYERS, provenance=("prompt",))
+    rows: Rows = [{"id": 1, **check, "prompt": "p1"}, {"id": 2, **check}]
+    for name in ("run.csv", "run.jsonl"):
+        assert read_layer_file(write(name, rows), columns).provenance == {"prompt": "p1"}
+        with pytest.raises(ValueError, match="prompt is 'p2', but was 'p1' before; a run is scored in one way"):
+            read_layer_file(write(name, [*rows, {"id": 3, **check, "prompt": "p2"}]), columns)
+
+
+@pytest.mark.parametrize("columns", [Columns(LAYERS, judges=("mark",)), Columns(LAYERS, human="mark")])
+def test_a_check_with_a_mark_is_refused(write: Write, columns: Columns) -> None:
+    check = {"id": 1, "type": "contains", "passed": True}
+    path = write("run.jsonl", [check, {"id": 1, "mark": 4}])
+    assert [*read_layer_file(path, columns).human.values(), *read_layer_file(path, columns).marks.values()] != []
+    with pytest.raises(ValueError, match=r"run\.jsonl:1: a row of one check holds a mark too, mark; put marks in"):
+        read_layer_file(write("run.jsonl", [{**check, "mark": 4}]), columns)
