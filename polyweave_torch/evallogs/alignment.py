@@ -294,7 +294,7 @@ def _overlap_warnings(runs: list[Run], shared: int) -> list[str]:
         return []
     common = set(runs[0].ids).intersection(*(run.ids for run in runs[1:]))
     alone = [next((name for name in run.ids if name not in common), None) for run in runs]
-    sides = ("only before", "only after") if len(runs) == 2 else tuple(f"of {run.name} is not" for run in runs)
+    sides = ("only before", "only after") if len(runs) == 2 else tuple(f"of {clipped(run.name)} is not" for run in runs)
     examples = [f"{clipped(name)!r} {side}" for name, side in zip(alone, sides, strict=True) if name is not None]
     form = "; ids that differ in form (leading zeros, prefixes) do not match" if len(examples) > 1 else ""
     every = "both" if len(runs) == 2 else f"all {len(runs)}"
@@ -306,5 +306,5 @@ def _difference_warnings(runs: list[Run], differ: int, items: int) -> list[str]:
     for name in _COMPARED:
         values = [run.details[name] for run in runs if name in run.details]
         if len(set(values)) > 1:
-            warnings.append(f"{name} differs: {' against '.join(dict.fromkeys(values))}")
+            warnings.append(f"{name} differs: {' against '.join(map(clipped, dict.fromkeys(values)))}")
     return warnings

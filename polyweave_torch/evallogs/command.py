@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from polyweave_torch.evallogs.comparison import PAGE_FLIPS, SHOWN_FLIPS, Comparison, compare_runs
@@ -118,6 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
         method=arguments.method,
         prompts_may_differ=arguments.prompts_may_differ,
     )
+    if comparison.numbers["scores"] is not None:
+        warnings = [*comparison.numbers["warnings"], *_idle(arguments)]
+        comparison = replace(comparison, numbers={**comparison.numbers, "warnings": warnings})
     if arguments.html:
         flips = PAGE_FLIPS if arguments.flips is None else arguments.flips
         arguments.html.write_text(comparison.to_html(flips=flips), encoding="utf-8")
@@ -130,6 +134,16 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"polyweave-torch compare: {comparison.label} fails --fail-on {arguments.fail_on}", file=sys.stderr)
         return 1
     return 0
+
+
+def _idle(arguments: argparse.Namespace) -> list[str]:
+    """What was asked for, but does nothing where outcomes are scores."""
+    given = {"--figures": arguments.figures, "--flips": arguments.flips, "--flips-out": arguments.flips_out}
+    return [
+        f"{option} does nothing for scores, where no item is right or wrong"
+        for option, value in given.items()
+        if value is not None
+    ]
 
 
 def _read(arguments: argparse.Namespace) -> list[Run]:

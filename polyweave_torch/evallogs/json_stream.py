@@ -9,6 +9,7 @@ from typing import IO, Any
 from polyweave_torch.evallogs.archives import UNPACKING
 from polyweave_torch.evallogs.json_values import DECODER, kind_of, misread
 from polyweave_torch.evallogs.source import MAX_PIECE, open_log
+from polyweave_torch.layout import clipped
 
 _AFTER_VALUE = frozenset(",:]} \t\r\n")
 
@@ -58,10 +59,14 @@ class JsonStream:
                 where = self._where()
                 yield path, where, self._value()
         elif opening == "{" and (not path or any(target[: len(path)] == path for target in streamed)):
+            keys: set[str] = set()
             for _ in self._items("{", "}"):
                 key = self._value()
                 if not isinstance(key, str) or self._peek() != ":":
                     raise ValueError(f"{self._where()}: not JSON: expected a key and a colon")
+                if key in keys:
+                    raise ValueError(f"{self._where()}: the key {clipped(key)!r} stands twice in one object")
+                keys.add(key)
                 self._place += 1
                 yield from self._walk((*path, key), streamed)
         else:

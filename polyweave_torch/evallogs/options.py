@@ -8,6 +8,9 @@ from typing import Any
 from polyweave_torch.evallogs.run import ChoiceError
 from polyweave_torch.layout import shown
 
+ID_NAMES = ("id", "item_id", "sample_id", "question_id", "task_id", "instance_id", "example_id", "doc_id", "uid", "qid")
+"""The usual names of a column of ids."""
+
 
 class FieldError(ValueError):
     """A row lacks a field that was named."""
@@ -79,4 +82,7 @@ def label(value: Any) -> str:
         return value
     if value is None:
         return "(none)"
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if not isinstance(value, (bool, int, float, list, dict)):
+        # Parquet has dates, decimals and bytes, for which JSON has no form.
+        return str(value)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

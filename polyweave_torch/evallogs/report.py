@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyweave_torch.layout import Section, Table, counted
+from polyweave_torch.layout import Section, Table, clipped, counted
 
 Numbers = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ def _reason(code: str, numbers: Numbers) -> str:
         "significantly-down": f"{what} fell by more than chance: {size}, {basis}",
         "significantly-up": f"{what} rose by more than chance: {size}, {basis}",
         "not-significant": _unchanged(numbers) or f"{what} changed within chance: {size}, {basis}",
-        "slice-down": f"slice {name} fell by more than chance, also when all slices are taken into account",
+        "slice-down": f"slice {clipped(name)} fell by more than chance, also when all slices are taken into account",
         "prompts-differ": f"the runs asked differently on {numbers['prompts_differ']} items: the prompt may be what "
         "changed, and not the model; where that is the change: --prompts-may-differ",
         "equivalent": f"the difference is shown to be smaller than the margin of {margin}",
@@ -305,7 +305,7 @@ def _flip_table(items: Sequence[Numbers]) -> Table:
 
 def _listed(names: Sequence[str]) -> str:
     more = [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    return ", ".join([*names[:_LISTED], *more])
+    return ", ".join([*map(clipped, names[:_LISTED]), *more])
 
 
 def _changed(numbers: Numbers) -> str:
@@ -317,8 +317,8 @@ def _names(numbers: Numbers) -> list[str]:
     """The names of the runs, with their files where two runs share a name."""
     names = [run["name"] for run in numbers["runs"]]
     if len(set(names)) == len(names):
-        return names
-    return [f"{run['path']} ({run['name']})" for run in numbers["runs"]]
+        return list(map(clipped, names))
+    return [f"{clipped(run['path'])} ({clipped(run['name'])})" for run in numbers["runs"]]
 
 
 def _value(value: float | None, as_score: bool = False) -> str:

@@ -34,7 +34,7 @@ def compare_scores(aligned: Aligned, settings: Settings) -> dict[str, Any]:
     1 - alpha/S, or 1 - alpha/P. Equivalence at a margin: the interval of level 1 - 2·alpha lies inside it.
 
     Raises:
-        ValueError: where the margin is not positive.
+        ValueError: where the margin is not positive and finite.
     """
     values = torch.as_tensor(aligned.scores)
     before, after = values[:, 0], values[:, -1]
@@ -84,7 +84,7 @@ def compare_scores(aligned: Aligned, settings: Settings) -> dict[str, Any]:
         "heterogeneity": None,
         "cochran_q": None,
         "pairs": _pairs(aligned, values, settings.alpha),
-        "warnings": _few_items(len(values)),
+        "warnings": [*_few_items(len(values)), *_no_test(settings.method)],
     }
 
 
@@ -92,8 +92,8 @@ def _margin(bootstrap: Callable[..., BootstrapInterval], settings: Settings) -> 
     margin = settings.margin
     if margin is None:
         return {"equivalence": None, "non_inferiority": None}
-    if not margin > 0.0:
-        raise ValueError(f"margin must be a positive difference of mean scores, but is {margin}")
+    if not 0.0 < margin < math.inf:
+        raise ValueError(f"margin must be a positive, finite difference of mean scores, but is {margin}")
     interval = bootstrap(level=1.0 - 2.0 * settings.alpha)
     above, below = bool(interval.low > -margin), bool(interval.high < margin)
     return {
@@ -174,3 +174,7 @@ def _few_items(items: int) -> list[str]:
     if items >= _FEW_ITEMS:
         return []
     return [f"{items} items are too few for the bootstrap: its interval excludes 0 by chance too often below 20"]
+
+
+def _no_test(method: str) -> list[str]:
+    return [] if method == "auto" else [f"method={method} means nothing for scores, where the bootstrap decides"]

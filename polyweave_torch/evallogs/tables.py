@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polyweave_torch.evallogs.source import optional_module, raw_lines, repeated
+from polyweave_torch.evallogs.source import MAX_PIECE, optional_module, raw_lines, repeated
 
 
 def read_table(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """The rows of a CSV file by the names in its first line, each with its place; empty lines are passed over."""
+    allow_long_cells()
     lines = raw_lines(path)
     above, first = 0, next(lines, "")
     while first and not first.strip():
@@ -30,6 +31,12 @@ def read_table(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 yield where, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise ValueError(f"{path}:{above + reader.line_num}: not CSV: {error}") from error
+
+
+def allow_long_cells() -> None:
+    """Let a cell of CSV have as many characters as a line may have bytes; Python's own limit is 131,072."""
+    # It holds for the whole process and stays, since other tables may be half read, also in other threads.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_PIECE))
 
 
 def delimiter(line: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polyweave_torch.evallogs.json_values import read_document, read_json_lines
+from polyweave_torch.evallogs.options import ID_NAMES
 from polyweave_torch.evallogs.outline import outline
 from polyweave_torch.evallogs.source import raw_lines, repeated
 from polyweave_torch.layout import clipped, counted
@@ -64,7 +65,12 @@ def _read(path: Path) -> list[str]:
         raise ValueError(
             f"{path}: expected the ids of the universe (a JSON array, JSONL, or one id a line), not {kind}"
         )
-    return [line.strip() for line in raw_lines(path) if line.strip()]
+    ids = [line.strip() for line in raw_lines(path) if line.strip()]
+    if ids and ids[0].lower() in ID_NAMES:
+        raise ValueError(
+            f"{path}: its first line, {ids[0]!r}, is the name of a column and would count as an item; remove it"
+        )
+    return ids
 
 
 def _id(item: Any, where: str) -> str:

@@ -14,7 +14,7 @@ from polyweave_torch import ProtocolChannels
 from polyweave_torch.evallogs.alignment import align
 from polyweave_torch.evallogs.events import to_events
 from polyweave_torch.evallogs.run import Run
-from polyweave_torch.evallogs.universe import Universe
+from polyweave_torch.evallogs.universe import Universe, universe_ids
 from tests.evallogs.logs import counts
 
 Outcomes = dict[str, int]
@@ -165,6 +165,14 @@ def test_differences_between_runs_are_said_once() -> None:
     assert align([before, replace(before, path="y.csv", warnings=[])]).warnings == ["x.csv: odd"]
 
 
+def test_warnings_hold_no_name_of_any_length() -> None:
+    long = "x" * 60_000
+    runs = [run({"a": 1, item: 1}, "x", details={"task": f"{item}{long}"}) for item in "bcd"]
+    warnings = align([replace(each, name=long) for each in runs]).warnings
+    assert len(warnings) == 2
+    assert max(map(len, warnings)) < 2_000
+
+
 def test_a_universe_may_be_a_file_ids_or_a_number(tmp_path: Path) -> None:
     before, after = (run(table, only_right=True) for table in ({"a": 1, "b": 1}, {"b": 1, "c": 1}))
     ids = ["a", "b", "c", "d"]
@@ -187,6 +195,14 @@ def test_a_universe_may_be_a_file_ids_or_a_number(tmp_path: Path) -> None:
         align([before, after], universe=["a", "b", "b", "c"])
     with pytest.raises(ValueError, match="names only the items that run got right"):
         align([before, after])
+
+
+@pytest.mark.parametrize("head", ["instance_id", "ID", "\n doc_id"])
+def test_the_head_of_a_column_is_no_item_of_a_universe(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text(f"{head}\na\nb\n")
+    with pytest.raises(ValueError, match=f"its first line, '{head.strip()}', is the name of a column and would count"):
+        universe_ids(path, ["a", "b"])
 
 
 def test_policies_are_checked() -> None:

@@ -329,3 +329,14 @@ def test_a_name_that_the_terminal_cannot_show_does_not_end_the_report(
         monkeypatch.setattr("sys.stdout", ascii_terminal)
         assert compare(str(tmp_path / "a.csv"), str(tmp_path / "b.csv")) == 0
     assert r"\u540d" in capfd.readouterr().out
+
+
+def test_options_that_do_nothing_for_scores_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, shift in (("old", 0.0), ("new", 0.1)):
+        rows = "".join(f"{index},{index / 50 + shift}\n" for index in range(40))
+        (tmp_path / f"{name}.csv").write_text(f"id,score\n{rows}")
+    files = [str(tmp_path / "old.csv"), str(tmp_path / "new.csv"), "--correct", "score"]
+    warnings = as_json(capsys, [*files, "--flips", "3", "--flips-out", str(tmp_path / "flips.jsonl")])["warnings"]
+    for option in ("--flips", "--flips-out"):
+        assert f"{option} does nothing for scores, where no item is right or wrong" in warnings
+    assert not any("does nothing" in warning for warning in as_json(capsys, files)["warnings"])

@@ -1,6 +1,7 @@
 """Comparisons against numbers from elsewhere: a separate program's truth, scipy, statsmodels, plain Python."""
 
 import json
+import math
 import time
 from collections import Counter
 from fractions import Fraction
@@ -421,6 +422,18 @@ def test_slices_and_pairs_of_scores_hold_together() -> None:
     assert found["slices"]["fell"]["level"] == pytest.approx(1 - 0.05 / 2)
     assert [pair["level"] for pair in found["pairs"]] == pytest.approx([1 - 0.05 / 3] * 3)
     assert "slice-down:fell" in found["verdict"]["reasons"]
+
+
+@pytest.mark.parametrize("margin", [math.inf, math.nan, 0.0])
+def test_a_margin_of_scores_is_positive_and_finite(margin: float) -> None:
+    with pytest.raises(ValueError, match="margin must be a positive, finite difference of mean scores, but is"):
+        scored([0.1, 0.2, 0.4], [0.2, 0.2, 0.3], margin=margin)
+
+
+def test_a_method_that_scores_do_not_have_is_warned_of() -> None:
+    said = "method=exact means nothing for scores, where the bootstrap decides"
+    assert said in scored([0.1] * 30, [0.2] * 30, method="exact").to_dict()["warnings"]
+    assert scored([0.1] * 30, [0.2] * 30).to_dict()["warnings"] == []
 
 
 def test_few_scores_are_warned_of() -> None:

@@ -59,6 +59,12 @@ def _encodes(text: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("text", ['{"a": [1],\n"b": 2,\n"a": [3]}', '{"c": {"d": 1},\n\n"c": 2}'])
+def test_a_key_that_stands_twice_is_refused_where_members_are_streamed(text: str) -> None:
+    with pytest.raises(ValueError, match=r"x:3: the key '[ac]' stands twice in one object"):
+        pieces(text, ("a",), ("c", "d"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

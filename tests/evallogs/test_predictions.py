@@ -1,5 +1,6 @@
 """The demo's predictions."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +44,25 @@ def test_objects_are_not_unpickled(tmp_path: Path) -> None:
 def test_other_shapes_are_refused(members: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected classes, additive_test \[members, samples\]"):
         read_run(save(tmp_path / "x.npz", additive_test=members))
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ("(3, 4", ""),
+        ("((((((", ""),
+        ("(3, 4}", ""),
+        ("(3, 'x')", ""),
+        ("(3, 5)", "its head says 120 bytes, but it has 96"),
+        ("(3, 10**12)", ""),
+        ("(3, 1000000000000)", "its head says 24000000000000 bytes, but it has 96"),
+    ],
+)
+def test_a_damaged_head_is_a_clear_error_and_takes_no_memory(shape: str, said: str, tmp_path: Path) -> None:
+    head = f"{{'descr': '<i8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    path = save(tmp_path / "x.npz")
+    with zipfile.ZipFile(path, "a") as archive:
+        content = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + ADDITIVE.astype("<i8").tobytes()
+        archive.writestr("additive_test.npy", content)
+    with pytest.raises(ValueError, match=rf"x\.npz: additive_test is no array of numbers: .*{said}"):
+        read_run(path)

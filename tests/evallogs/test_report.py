@@ -175,6 +175,16 @@ def test_long_lists_are_cut_and_say_so() -> None:
     assert "38 more" in report
 
 
+@pytest.mark.parametrize("scores", [False, True])
+def test_long_names_lose_their_middle_outside_of_tables_too(scores: bool) -> None:
+    numbers = hostile("x" * 60_000, runs=3, scores=scores).to_dict()
+    numbers["verdict"]["reasons"] += [f"slice-down:{name}" for name in numbers["slices"]]
+    for run in numbers["runs"]:
+        run["name"] = "x" * 60_000
+    report = to_markdown(report_sections({**numbers, "warnings": []}))
+    assert max(map(len, report.splitlines())) < 5_000
+
+
 def test_flipped_items_are_listed_as_many_as_asked() -> None:
     comparison = compare_outcomes([1] * 8 + [0] * 4, [0] * 8 + [1] * 4, ids=[f"item{i}" for i in range(12)])
     assert "Corrupted, 5 of 8:" in str(comparison)

@@ -1,10 +1,12 @@
 """Tables with columns that the caller names: CSV, JSONL, JSON, Parquet."""
 
 import csv
+import datetime
 import importlib
 import json
 import random
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,23 @@ def test_an_arm_is_found_by_its_value(tmp_path: Path) -> None:
     assert read_run(path, arm="right=x").ids == ["b"]
 
 
+def test_an_arm_may_be_a_number_or_true_or_false(tmp_path: Path) -> None:
+    rows = [{"id": "a", "correct": run, "run": run, "seed": 1, "arm": run == 1} for run in (1, 0)]
+    path = write_lines(tmp_path / "x.jsonl", rows)
+    for arm, right in (("1", 1), ("0", 0), ("true", 1), ("false", 0), ("run=1", 1), ("arm=false", 0)):
+        assert read_run(path, arm=arm).correct.tolist() == [right]
+
+
+def test_an_arm_that_another_column_divides_is_not_taken_for_epochs(tmp_path: Path) -> None:
+    rows = [{"id": 1, "correct": 1, "model": model, "condition": c} for model in "AB" for c in "xy"]
+    path = write_lines(tmp_path / "x.jsonl", rows)
+    with pytest.raises(ValueError, match=r"rows of the arm 'A' differ in condition \(x, y\), and an item has several"):
+        read_run(path, arm="A")
+    assert read_run(path, arm="A", epochs="majority").correct.tolist() == [1]
+    apart = write_lines(tmp_path / "y.jsonl", [{**row, "id": number} for number, row in enumerate(rows)])
+    assert read_run(apart, arm="A").correct.tolist() == [1, 1]
+
+
 def test_item_means_do_not_depend_on_row_order(tmp_path: Path) -> None:
     lines = GPQA.read_text().splitlines()
     body = lines[1:]
@@ -161,6 +180,12 @@ def test_cells_may_hold_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('id,correct,prediction\na,1,"two\n\nlines, one cell"\nb,0,\n')
     assert read_run(path).answers == ["two\n\nlines, one cell", ""]
+
+
+def test_cells_may_be_long(tmp_path: Path) -> None:
+    path, long = tmp_path / "x.csv", "x" * 200_000
+    path.write_text(f"id,correct,prediction\na,1,{long}\n")
+    assert read_run(path).answers == [long]
 
 
 @pytest.mark.parametrize(
@@ -210,6 +235,16 @@ def test_a_damaged_parquet_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="cut: not a whole Parquet file"):
         read_run(tmp_path / "cut", **NAMED)
+
+
+def test_dates_decimals_and_bytes_are_names_too(tmp_path: Path) -> None:
+    values = [datetime.date(2026, 11, 30), Decimal("0.50"), b"x", [datetime.date(2026, 11, 30)]]
+    texts = ["2026-11-30", "0.50", "b'x'", '["2026-11-30"]']
+    for value, text in zip(values, texts, strict=True):
+        rows = [{"id": 1, "correct": 1, "run": value, "slice": value, "prediction": value}]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
+        run = read_run(tmp_path / "x.parquet", arm=text)
+        assert (run.slices, run.answers) == ([text], [text])
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path) -> None:

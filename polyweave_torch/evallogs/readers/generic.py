@@ -9,19 +9,20 @@ from typing import Any
 from polyweave_torch.evallogs.files import one_file
 from polyweave_torch.evallogs.json_stream import read_array
 from polyweave_torch.evallogs.json_values import read_json_lines
-from polyweave_torch.evallogs.options import Options, label, lookup
+from polyweave_torch.evallogs.options import ID_NAMES, Options, label, lookup
 from polyweave_torch.evallogs.outline import Outline, outline
 from polyweave_torch.evallogs.rows import Rows, outcome
 from polyweave_torch.evallogs.run import ChoiceError, Run
 from polyweave_torch.evallogs.tables import read_parquet, read_table
+from polyweave_torch.layout import shown
 
 OPTIONS = frozenset({"epochs", "id", "correct", "slice", "arm", "threshold"})
 
-_IDS = ("id", "item_id", "sample_id", "question_id", "task_id", "instance_id", "example_id", "doc_id", "uid", "qid")
 _OUTCOMES = ("correct", "is_correct", "passed", "success", "resolved", "score", "accuracy", "acc", "exact_match")
 _EPOCHS = ("epoch", "repeat", "trial", "attempt")
 _ARMS = ("model", "model_id", "model_name", "arm", "provider", "variant", "system", "condition", "run")
 _BY_KIND = {"lines": "jsonl", "array": "json", "table": "csv", "parquet": "parquet"}
+_LISTED = 5
 FORMATS = tuple(_BY_KIND.values())
 
 _Row = tuple[str, Mapping[str, Any]]
@@ -61,6 +62,7 @@ class _Table:
         self.options = options
         self.columns: list[str] = []
         self.arms: dict[str, dict[str, None]] = {}
+        self.chosen: dict[str, dict[str, None]] = {}
         self.arm_column: str | None = None
         self.arm_given = False
 
@@ -71,8 +73,11 @@ class _Table:
         for name, seen in self.arms.items():
             seen.setdefault(label(row.get(name)))
         item, value = row.get(self.id), row.get(self.correct)
-        if options.arm is not None and not self._is_of_arm(row, where):
-            return
+        if options.arm is not None:
+            if not self._is_of_arm(row, where):
+                return
+            for name in self.arms:
+                self.chosen.setdefault(name, {}).setdefault(label(row.get(name)))
         # A value that is there is taken as it is: a million rows feel every call.
         if item is None:
             item = lookup(row, self.id, where)
@@ -103,19 +108,31 @@ class _Table:
         if rows.repeated and options.arm is None and several:
             arms = list(self.arms[several[0]])
             raise ChoiceError(f"{rows.path} has {len(arms)} arms, by {several[0]}", option="arm", choices=arms)
+        if rows.repeated and options.epochs is None:
+            self._check_one_arm()
         details = {"metric": self.correct}
         return rows.finish(options, format=format, details=details, warnings=[])
+
+    def _check_one_arm(self) -> None:
+        """Refuse rows of the wanted arm that another column divides into arms: they are no epochs of one."""
+        for name, values in self.chosen.items():
+            if len(values) > 1:
+                raise ValueError(
+                    f"{self.rows.path}: the rows of the arm {self.options.arm!r} differ in {name} "
+                    f"({', '.join(map(shown, list(values)[:_LISTED]))}), and an item has several; make a file of the "
+                    "rows of one of them, or, where they are repeats, say what they come to with epochs= (--epochs)"
+                )
 
     def _learn(self, row: Mapping[str, Any]) -> None:
         options, where = self.options, self.rows.path
         self.columns = list(row)
-        if not options.id and not options.correct and not {*_IDS, *_OUTCOMES}.intersection(self.columns):
+        if not options.id and not options.correct and not {*ID_NAMES, *_OUTCOMES}.intersection(self.columns):
             raise ChoiceError(
                 f"{where} has no column with a usual name for the item's id, nor for the outcome (correct=, --correct)",
                 option="id",
                 choices=self.columns,
             )
-        self.id = options.id or self._usual(_IDS, "id", where)
+        self.id = options.id or self._usual(ID_NAMES, "id", where)
         self.correct = options.correct or self._usual(_OUTCOMES, "correct", where)
         self.slice = options.slice or ("slice" if "slice" in row else None)
         self.epoch = next((name for name in _EPOCHS if name in row and name != self.id), None)
@@ -137,7 +154,13 @@ class _Table:
         wanted = self.options.arm
         if self.arm_given:
             return label(row.get(self.arm_column or "")) == wanted
-        found = [name for name, value in row.items() if name not in (self.id, self.correct) and value == wanted]
+        found = [
+            name
+            for name, value in row.items()
+            # What is no text (run 1, tuned true) may be anything, unless the column has a usual name.
+            if name not in (self.id, self.correct)
+            and (value == wanted or (name in self.arms and label(value) == wanted))
+        ]
         if found and self.arm_column is None:
             self.arm_column = found[0]
         if found not in ([], [self.arm_column]):

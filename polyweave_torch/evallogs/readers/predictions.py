@@ -1,7 +1,9 @@
 """The demo's ``predictions.npz``: what the members of each arm predicted, and the targets."""
 
+import io
+import math
+import tokenize
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyweave_torch.evallogs.archives import UNPACKING
+from polyweave_torch.evallogs.archives import read_member
 from polyweave_torch.evallogs.files import one_file
 from polyweave_torch.evallogs.options import Options, choose
 from polyweave_torch.evallogs.outline import Outline, outline
@@ -22,6 +24,8 @@ NAME = "predictions"
 OPTIONS = frozenset({"arm"})
 
 _TARGET = "test_target"
+_HEADER = (SyntaxError, tokenize.TokenError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
+"""What numpy raises beside ValueError where it can't parse the head of an array."""
 
 
 def sniff(shape: Outline) -> bool:
@@ -56,15 +60,11 @@ class _Arm(NamedTuple):
 def _arrays(path: Path, options: Options) -> _Arm:
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
-    if size > MAX_PIECE:
-        raise ValueError(f"{path}: unpacks to {size} bytes, more than {MAX_PIECE // 2**20} MiB")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            arms = [name.removesuffix("_test") for name in arrays.files if name.endswith("_test")]
-            arm = choose(options.arm, arms, option="arm", where=str(path), what="arm")
-            members, target = (_array(arrays, name, path) for name in (f"{arm}_test", _TARGET))
-    except UNPACKING as error:
-        raise ValueError(f"{path}: can't be unpacked: {error}") from error
+        if size > MAX_PIECE:
+            raise ValueError(f"{path}: unpacks to {size} bytes, more than {MAX_PIECE // 2**20} MiB")
+        arms = [name.removesuffix("_test.npy") for name in archive.namelist() if name.endswith("_test.npy")]
+        arm = choose(options.arm, arms, option="arm", where=str(path), what="arm")
+        members, target = (_array(archive, name, path) for name in (f"{arm}_test", _TARGET))
     integers = np.issubdtype(members.dtype, np.integer) and np.issubdtype(target.dtype, np.integer)
     if not integers or target.ndim != 1 or members.ndim != 2 or members.shape[1:] != target.shape:
         raise ValueError(
@@ -74,9 +74,24 @@ def _arrays(path: Path, options: Options) -> _Arm:
     return _Arm(arm, members.astype(np.int64), target.astype(np.int64))
 
 
-def _array(arrays: Mapping[str, NDArray[Any]], name: str, path: Path) -> NDArray[Any]:
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
+    content = io.BytesIO(read_member(archive, f"{name}.npy", str(path)))
     try:
-        return arrays[name]
-    except ValueError as error:
+        _check_size(content)
+        content.seek(0)
+        return np.lib.format.read_array(content, allow_pickle=False)
+    except (ValueError, *_HEADER) as error:
         # Objects, which would have to be unpickled, and damaged heads.
         raise ValueError(f"{path}: {name} is no array of numbers: {error}") from error
+
+
+def _check_size(content: io.BytesIO) -> None:
+    """Refuse an array that is not as large as its head says, for which numpy would take the memory first."""
+    version = np.lib.format.read_magic(content)
+    heads = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in heads:
+        raise ValueError(f"its version {version} is not one that arrays of numbers have")
+    shape, _, dtype = heads[version](content)
+    wanted, found = math.prod(shape) * dtype.itemsize, len(content.getbuffer()) - content.tell()
+    if wanted != found and not dtype.hasobject:
+        raise ValueError(f"its head says {wanted} bytes, but it has {found}")
