@@ -111,7 +111,7 @@ def _unopened(error: OSError, reads: str, arguments: argparse.Namespace) -> str:
     path = Path(os.fsdecode(error.filename))
     for option, expected in _OPTIONS.items():
         given = getattr(arguments, option, None)
-        if given is not None and Path(given) in (path, *path.parents):
+        if given is not None and Path(given) == path:
             reads = f"{expected}, by --{option.replace('_', '-')}"
     if isinstance(error, FileNotFoundError):
         if path.parent.is_dir():

@@ -99,6 +99,7 @@ def test_json_is_one_object_that_people_can_read(inputs: Path, words: str, capsy
             "compare run.csv run.csv --universe gold",
             "gold can't be opened (Is a directory); expected a file of ids, on",
         ),
+        ("compare none.csv run.csv --figures .", "none.csv is not there; expected the log of a finished run"),
         (
             "ablate cases.jsonl --simulate --out gold",
             "gold can't be opened (Is a directory); expected a place to write",

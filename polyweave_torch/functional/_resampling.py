@@ -57,7 +57,6 @@ def resampling_units(
     if labels is not None:
         _, unit, sizes = np.unique(labels[complete], return_inverse=True, return_counts=True)
         units = len(sizes)
-    bits = 52 - math.ceil(math.log2(units))
     sums = np.empty((len(columns), units))
     centre, quantum, mean = np.empty((3, len(columns), 1))
     # Some columns at a time, which keeps the temporaries small. What is not finite is left to give NaN.
@@ -76,15 +75,23 @@ def resampling_units(
             average = np.where(np.isfinite(average), average, (difference / pairs).sum(1, keepdims=True))
             mean[some] = np.where(low == high, low, average)
             deviation = difference - centre[some]
+            step = _quantum_of_totals(deviation)
             if unit is not None:
                 deviation = np.stack([np.bincount(unit, row, units) for row in deviation])
-            largest = np.abs(deviation).max(1, keepdims=True)
-            # No power of 2 is smaller than 2^-1074.
-            step = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - bits, -1074))
-            step = np.where(np.isfinite(largest), step, np.nan)
-            quantum[some] = np.where(largest == 0.0, 0.0, step)
+                # Not below that of the pairs: what is left of sums that cancel is rounding.
+                step = np.maximum(step, _quantum_of_totals(deviation))
+            quantum[some] = np.where(low == high, 0.0, step)
             sums[some] = np.rint(deviation / step)
     return ResamplingUnits(sums, None if pairs == units else sizes, centre, quantum, mean)
+
+
+def _quantum_of_totals(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The power of 2 [C, 1] of which N draws from N values [C, N] are less than 2^53; NaN where one is not finite."""
+    largest = np.abs(values).max(1, keepdims=True)
+    bits = 52 - math.ceil(math.log2(values.shape[1]))
+    # No power of 2 is smaller than 2^-1074, which is that of zeros too.
+    exponent = np.where(largest > 0.0, np.maximum(np.frexp(largest)[1] - bits, -1074), -1074)
+    return np.where(np.isfinite(largest), np.ldexp(1.0, exponent), np.nan)
 
 
 def resampled_deviations(units: ResamplingUnits, resamples: int, seed: int) -> NDArray[np.float64]:

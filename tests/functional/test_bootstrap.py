@@ -292,6 +292,23 @@ def test_clusters_of_very_different_sizes_keep_their_precision() -> None:
     assert interval.standard_error.item() == pytest.approx(error, rel=0.35)
 
 
+def test_clusters_whose_differences_cancel_are_not_significant() -> None:
+    # .1 + .2 - .3 leaves 5e-17 in every cluster.
+    difference = torch.tensor([0.1, 0.2, -0.3] * 10, dtype=torch.float64)
+    labels = torch.arange(10).repeat_interleave(3)
+    interval = paired_bootstrap(torch.zeros(30, dtype=torch.float64), difference, clusters=labels)
+    assert interval.low == interval.high == 0.0
+    assert not interval.significant
+
+
+@pytest.mark.parametrize("gain", [1e-18, 0.1, -3.0])
+def test_a_constant_difference_in_clusters_has_an_interval_of_width_zero(gain: float) -> None:
+    labels = torch.arange(12) // 5
+    interval = paired_bootstrap([0.0] * 12, [gain] * 12, clusters=labels)
+    assert interval.estimate.item() == interval.low.item() == interval.high.item() == gain
+    assert interval.significant
+
+
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300, 0.9e308, np.finfo(np.float64).max])
 def test_scores_at_either_end_of_float64(scale: float) -> None:
     control, treatment = torch.zeros(4, dtype=torch.float64), torch.tensor([1.0, 0.0, 0.5, -0.25]).double() * scale
