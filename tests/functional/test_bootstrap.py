@@ -294,9 +294,9 @@ def test_clusters_of_very_different_sizes_keep_their_precision() -> None:
 
 def test_clusters_whose_differences_cancel_are_not_significant() -> None:
     # .1 + .2 - .3 leaves 5e-17 in every cluster.
-    difference = torch.tensor([0.1, 0.2, -0.3] * 10, dtype=torch.float64)
-    labels = torch.arange(10).repeat_interleave(3)
-    interval = paired_bootstrap(torch.zeros(30, dtype=torch.float64), difference, clusters=labels)
+    difference = torch.tensor([0.1, 0.2, -0.3, 0.3, -0.3] * 10, dtype=torch.float64)
+    labels = torch.arange(10).repeat_interleave(5)
+    interval = paired_bootstrap(torch.zeros(50, dtype=torch.float64), difference, clusters=labels)
     assert interval.low == interval.high == 0.0
     assert not interval.significant
 
